@@ -16,5 +16,9 @@ let package = Package(
     // Rules without I/O.
     .target(name: "BroadcastChannels"),
     .testTarget(name: "BroadcastChannelsTests", dependencies: ["BroadcastChannels"]),
+    .target(name: "LiveActivities", dependencies: ["BroadcastChannels"]),
+    .testTarget(name: "LiveActivitiesTests", dependencies: ["LiveActivities"]),
+    .target(name: "MatchScripts", dependencies: ["BroadcastChannels"]),
+    .testTarget(name: "MatchScriptsTests", dependencies: ["MatchScripts"]),
   ]
 )

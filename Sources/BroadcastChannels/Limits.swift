@@ -1,6 +1,84 @@
 /// Every bound of the system in one place, each with its reason and its source.
 ///
-/// "Apple" marks a documented rule of the broadcast-channel API or of ActivityKit; "Touchline" marks a bound that
+/// "Apple" marks a documented rule of the broadcast-channel API or of ActivityKit. "Touchline" marks a bound that
 /// Apple keeps secret or doesn't have, chosen here so that no client can make another one pay.
 public enum Limits {
+  // MARK: Payloads
+
+  /// Bytes of a broadcast's body. Apple: 5 KB for broadcasts; one byte more is `PayloadTooLarge`.
+  public static let broadcastPayloadBytes = 5_120
+  /// Bytes of attributes and content state together. Apple (ActivityKit): 4 KB, encoded.
+  public static let activityStateBytes = 4_096
+  /// Nested arrays and objects in any JSON that is read. Touchline: a content state is a few levels deep, and the
+  /// reader recurses, so the depth bounds its stack.
+  public static let jsonDepth = 64
+
+  // MARK: Channels
+
+  /// Channels of one app. Apple: 10,000 an app and environment; one more is `CannotCreateChannelConfig`.
+  public static let channelsPerApp = 10_000
+  /// Random bytes in a channel id. Touchline: 128 bits, so an id can't be guessed and never comes back.
+  public static let channelIDBytes = 16
+  /// Decoded bytes that an id sent by a client may have. Clients must not assume a length; this bounds the look-up.
+  public static let channelIDMaxBytes = 64
+  /// Characters of a local alias. Touchline: a file name in `Channels/` without its ending.
+  public static let aliasCharacters = 64
+  /// Characters of a bundle id. Apple: 155.
+  public static let bundleIDCharacters = 155
+
+  // MARK: Time
+
+  /// Seconds for which a stored message waits at most. Apple: 8 hours.
+  public static let storedMessageSeconds: Double = 8 * 3_600
+  /// Seconds for which an activity is live at most. Apple: 8 hours, then the system ends it.
+  public static let activityLifetimeSeconds: Double = 8 * 3_600
+  /// Seconds for which an ended card stays on the Lock Screen at most. Apple: 4 hours.
+  public static let endedCardSeconds: Double = 4 * 3_600
+  /// Seconds for which a repeated request id is answered as the first time. Touchline: longer than a publisher's
+  /// retries with back-off go on.
+  public static let requestIDSeconds: Double = 600
+  /// Request ids remembered a channel. Touchline: the default publish rate (20 a second) for `requestIDSeconds`,
+  /// and a burst.
+  public static let requestIDsPerChannel = 12_288
+  /// Unix seconds that a date in a payload or header may name: up to the end of the year 9999. Anything later is
+  /// milliseconds by mistake.
+  public static let latestUnixSeconds: Int64 = 253_402_300_799
+
+  // MARK: Windows
+
+  /// Alerts and ends that wait in one delivery window. Touchline: they are never replaced, so a full window
+  /// delivers early instead of growing.
+  public static let windowKeeps = 16
+  /// Longest delivery window in seconds. Touchline: beyond a minute a score is history.
+  public static let windowSeconds: Double = 60
+
+  // MARK: Connections
+
+  /// Bytes of one frame that a client sends: a broadcast's body, its envelope, and room for white space.
+  public static let inboundFrameBytes = 16_384
+  /// Bytes of a request body that are kept: enough to tell 5,121 bytes from 5,120 and to answer politely.
+  public static let requestBodyBytes = 65_536
+  /// Bytes of a request's header block.
+  public static let requestHeaderBytes = 8_192
+  /// Channels that one session subscribes to. Touchline: a phone follows a handful; a dashboard hundreds.
+  public static let subscriptionsPerSession = 1_024
+  /// Bytes that wait for one slow connection. Conflation keeps it far below; beyond it, close code 1013.
+  public static let pendingBytesPerConnection = 262_144
+  /// Alerts and ends that wait for one slow connection: they are never conflated, so this is their hard bound.
+  public static let pendingKeepsPerConnection = 256
+  /// Seconds from accepting a connection to a whole request or handshake.
+  public static let handshakeSeconds: Double = 10
+  /// Seconds of silence after which a peer is dropped, and between pings, by default.
+  public static let silenceSeconds: Double = 60
+  /// Seconds between keep-alive pings by default: two may be lost before the silence counts.
+  public static let pingSeconds: Double = 20
+  /// Seconds given to connections to take their close frame at shutdown.
+  public static let shutdownSeconds: Double = 3
+
+  // MARK: Files
+
+  /// Bytes of a definition, a payload or a script that a command reads: far above any real one, far below memory.
+  public static let fileBytes = 16 * 1_048_576
+  /// Bytes of one line on a publisher's standard input.
+  public static let feedLineBytes = 1_048_576
 }

@@ -1,0 +1,213 @@
+import Foundation
+
+/// A broadcast channel as a state machine: messages and time go in, deliveries come out.
+///
+/// It reads no clock and does no I/O. Every call says what time it is; ``nextDeadline`` says when ``advance(to:)``
+/// will have something to do. The server drives it with the real clock, a rehearsal and the simulator with a virtual
+/// one, and all three see the same rules.
+///
+/// The way of a message: a known request id is answered as before; the publish rate may refuse it; at priority 10 it
+/// takes a token of the budget or is demoted, dropped or rejected; then it is delivered at once or waits in the
+/// delivery window. A sequence number is given when a message is let out, never before, so that the numbers that
+/// subscribers see have no gaps but for what they missed.
+public struct Channel: Sendable {
+  /// The channel's name.
+  public let id: ChannelID
+  /// The local name, if it has one.
+  public let alias: ChannelAlias?
+  /// The rules that it runs by.
+  public let settings: ChannelSettings
+  /// The place of the newest delivery.
+  public private(set) var position: StreamPosition
+  /// How many messages took which way.
+  public private(set) var counts = ChannelCounts()
+
+  private var budget: TokenBucket?
+  private var rate: TokenBucket?
+  private var window = DeliveryWindow()
+  private var history = RequestHistory()
+  private var stored: Delivery?
+
+  /// Makes a channel as it is created, or as it was loaded from a store.
+  ///
+  /// - Parameters:
+  ///   - position: a new epoch with sequence 0, or where a stored channel stood.
+  ///   - stored: with policy 1, the newest message that was stored.
+  public init(
+    id: ChannelID, alias: ChannelAlias?, settings: ChannelSettings, position: StreamPosition,
+    stored: Delivery? = nil,
+    now: Date
+  ) {
+    self.id = id
+    self.alias = alias
+    self.settings = settings
+    self.position = position
+    self.stored = stored
+    budget = settings.budget.capacity.map {
+      TokenBucket(capacity: Double($0), refillPerSecond: settings.budget.refillPerHour / 3_600, now: now)
+    }
+    rate = settings.publishRate.perSecond.map {
+      let burst = settings.publishRate.burst.map(Double.init) ?? $0.rounded(.up)
+      return TokenBucket(capacity: max(1, burst), refillPerSecond: $0, now: now)
+    }
+  }
+
+  // MARK: Publishing
+
+  /// Takes a message in.
+  ///
+  /// Deadlines that have passed are worked off first, so the effects may begin with those of an older window.
+  ///
+  /// - Throws: ``RefusalReason/badExpirationDate`` for a non-zero expiration on policy 0;
+  ///   ``RefusalReason/tooManyRequests`` beyond the publish rate, or beyond the budget where the channel rejects.
+  ///   Nothing has changed then.
+  public mutating func publish(_ message: Message, at now: Date) throws(Refusal) -> PublishResult {
+    if case .at = message.expiration, settings.storagePolicy == .none {
+      throw Refusal(
+        .badExpirationDate, "the channel stores no message (policy 0), so apns-expiration must be 0")
+    }
+    history.forget(before: now)
+    if let id = message.requestID, let first = history.answer(to: id) {
+      counts.repeated += 1
+      return PublishResult(uniqueID: first.uniqueID, outcome: first.outcome, isRepetition: true, effects: [])
+    }
+    let overBudget = try spend(for: message, at: now)
+    counts.accepted += 1
+    var effects = advance(to: now)
+    let outcome = route(message, overBudget: overBudget, at: now, effects: &effects)
+    if let id = message.requestID {
+      history.remember(id, RequestHistory.Answer(uniqueID: message.uniqueID, outcome: outcome), at: now)
+    }
+    return PublishResult(uniqueID: message.uniqueID, outcome: outcome, isRepetition: false, effects: effects)
+  }
+
+  /// Takes what the message costs, or nothing at all when it is refused.
+  ///
+  /// - Returns: whether a message at priority 10 found no token.
+  private mutating func spend(for message: Message, at now: Date) throws(Refusal) -> Bool {
+    if let rate, rate.remaining(at: now) == 0 {
+      counts.rejected += 1
+      throw Refusal(
+        .tooManyRequests,
+        "more than \(settings.publishRate.perSecond.map { JSONWriter.seconds($0) } ?? "?") publishes a second on this channel; try again after retry-after",
+        retryAfter: rate.secondsToNext(at: now))
+    }
+    var overBudget = false
+    if message.priority == .immediate, let budget, budget.remaining(at: now) == 0 {
+      if settings.budget.overBudget == .reject {
+        counts.rejected += 1
+        throw Refusal(
+          .tooManyRequests,
+          "the channel's budget for priority 10 is spent; send at priority 5, or try again after retry-after",
+          retryAfter: budget.secondsToNext(at: now))
+      }
+      overBudget = true
+    }
+    _ = rate?.take(at: now)
+    if message.priority == .immediate, !overBudget { _ = budget?.take(at: now) }
+    return overBudget
+  }
+
+  private mutating func route(
+    _ message: Message, overBudget: Bool, at now: Date, effects: inout [ChannelEffect]
+  ) -> Outcome {
+    if overBudget, settings.budget.overBudget == .drop {
+      counts.dropped += 1
+      return .dropped
+    }
+    if overBudget { counts.demoted += 1 }
+    let seconds: Double =
+      switch overBudget ? .considerate : message.priority {
+      case .immediate: 0
+      case .considerate: settings.windows.considerate
+      case .passive: settings.windows.passive
+      }
+    if seconds <= 0 {
+      deliverNow(message, at: now, effects: &effects)
+      return overBudget ? .demoted : .delivered
+    }
+    switch window.join(message, until: now.addingTimeInterval(seconds)) {
+    case .superseded:
+      counts.superseded += 1
+      return .superseded
+    case .waiting(let superseded):
+      counts.windowed += 1
+      supersede(superseded, effects: &effects)
+      effects += advance(to: now)
+      return overBudget ? .demoted : .windowed
+    }
+  }
+
+  // MARK: Time
+
+  /// When ``advance(to:)`` has something to do next; nil while nothing waits.
+  public var nextDeadline: Date? { window.deadline }
+
+  /// Works off what has come due.
+  public mutating func advance(to now: Date) -> [ChannelEffect] {
+    var effects: [ChannelEffect] = []
+    for message in window.end(at: now) { deliver(message, at: now, effects: &effects) }
+    return effects
+  }
+
+  // MARK: Subscribing
+
+  /// The newest stored message for somebody who subscribes.
+  ///
+  /// - Parameter position: where the subscriber stood, when it resumes: it gets the message only if that is newer.
+  public func newest(after position: StreamPosition?, at now: Date) -> Delivery? {
+    guard let stored, Self.expiry(of: stored) > now else { return nil }
+    if let position, position.epoch == stored.position.epoch, position.sequence >= stored.position.sequence {
+      return nil
+    }
+    return stored
+  }
+
+  /// Until when a stored message waits: its expiration, and never longer than 8 hours (Apple).
+  static func expiry(of delivery: Delivery) -> Date {
+    guard case .at(let seconds) = delivery.message.expiration else { return .distantPast }
+    return min(
+      Date(timeIntervalSince1970: Double(seconds)),
+      delivery.sent.addingTimeInterval(Limits.storedMessageSeconds))
+  }
+
+  /// How much of the budget and the rate is left.
+  public func budgetReport(at now: Date) -> BudgetReport {
+    BudgetReport(
+      priority10: budget.map { BudgetReport.Quota($0, at: now) },
+      publishRate: rate.map { BudgetReport.Quota($0, at: now) })
+  }
+
+  // MARK: Delivering
+
+  private mutating func deliverNow(_ message: Message, at now: Date, effects: inout [ChannelEffect]) {
+    let way = window.makeWay(for: message)
+    supersede(way.superseded, effects: &effects)
+    for earlier in way.first { deliver(earlier, at: now, effects: &effects) }
+    deliver(message, at: now, effects: &effects)
+  }
+
+  private mutating func deliver(_ message: Message, at now: Date, effects: inout [ChannelEffect]) {
+    position = StreamPosition(epoch: position.epoch, sequence: position.sequence + 1)
+    let delivery = Delivery(message: message, position: position, sent: now)
+    counts.delivered += 1
+    store(delivery)
+    effects.append(.deliver(delivery))
+  }
+
+  /// Keeps the newest by timestamp, then arrival. A message with expiration 0 leaves alone what is stored.
+  private mutating func store(_ delivery: Delivery) {
+    guard settings.storagePolicy == .latest, case .at = delivery.message.expiration else { return }
+    if let stored, stored.message.payload.timestamp > delivery.message.payload.timestamp,
+      Self.expiry(of: stored) > delivery.sent
+    {
+      return
+    }
+    stored = delivery
+  }
+
+  private mutating func supersede(_ messages: [Message], effects: inout [ChannelEffect]) {
+    counts.superseded += messages.count
+    effects += messages.map { .supersede($0) }
+  }
+}

@@ -1,0 +1,98 @@
+/// A channel as a file in `Channels/` describes it: the rules it runs by, and what its app shows.
+public struct ChannelDefinition: Sendable, Hashable {
+  /// The local name: the file's name without its ending, or what a script or request says.
+  public var alias: ChannelAlias?
+  /// The rules.
+  public var settings: ChannelSettings
+  /// The app's `ActivityAttributes` type.
+  public var attributesType: String?
+  /// The attributes, which never change after the start.
+  public var attributes: JSONText?
+  /// The declared properties of the content state; nil when the file doesn't declare them.
+  public var contentState: ContentStateSchema?
+  /// The template of each presentation, by its name.
+  public var presentations: [String: String]
+
+  /// Makes a definition.
+  public init(
+    alias: ChannelAlias? = nil, settings: ChannelSettings, attributesType: String? = nil,
+    attributes: JSONText? = nil,
+    contentState: ContentStateSchema? = nil, presentations: [String: String] = [:]
+  ) {
+    self.alias = alias
+    self.settings = settings
+    self.attributesType = attributesType
+    self.attributes = attributes
+    self.contentState = contentState
+    self.presentations = presentations
+  }
+}
+
+extension ChannelDefinition {
+  /// Reads a definition file; `//` and `/* */` comments are allowed.
+  ///
+  /// - Throws: everything that is wrong with it, each with its line and key and what was expected.
+  public init(file bytes: [UInt8], alias: ChannelAlias?) throws(Findings) {
+    let document: JSONDocument
+    do throws(JSONSyntaxError) {
+      document = try JSONDocument(bytes, comments: true)
+    } catch {
+      throw Findings([Finding(error)])
+    }
+    try self.init(document.root, alias: alias, in: document)
+  }
+
+  /// Reads a definition inside a larger document, such as a match script or a request.
+  public init(_ value: JSONValue, alias: ChannelAlias?, in document: JSONDocument) throws(Findings) {
+    var reader = DefinitionReader(document: document)
+    let definition = reader.definition(value, alias: alias)
+    guard let definition, reader.findings.isEmpty else { throw Findings(reader.findings) }
+    self = definition
+  }
+
+  /// The definition as JSON, as `GET /v1/channels/<id>` answers it.
+  public var json: String {
+    let budget = settings.budget
+    let rate = settings.publishRate
+    return JSONWriter.object([
+      "app": JSONWriter.quoted(settings.app.identifier),
+      "message-storage-policy": String(settings.storagePolicy.rawValue),
+      "frequent-updates": String(settings.frequentUpdates),
+      "budget": JSONWriter.object([
+        "capacity": budget.capacity.map { String($0) } ?? "null",
+        "refill-per-hour": JSONWriter.seconds(budget.refillPerHour),
+        "over-budget": JSONWriter.quoted(budget.overBudget.rawValue),
+      ]),
+      "windows": JSONWriter.object([
+        "5": JSONWriter.seconds(settings.windows.considerate),
+        "1": JSONWriter.seconds(settings.windows.passive),
+      ]),
+      "publish-rate": JSONWriter.object([
+        "per-second": rate.perSecond.map { JSONWriter.seconds($0) } ?? "null",
+        "burst": rate.burst.map { String($0) } ?? "null",
+      ]),
+      "attributes-type": attributesType.map(JSONWriter.quoted),
+      "attributes": attributes?.string,
+      "content-state": contentState.map { Self.json($0.properties) },
+      "presentations": presentations.isEmpty
+        ? nil
+        : "{"
+          + presentations.sorted { $0.key < $1.key }.map {
+            "\(JSONWriter.quoted($0.key)):\(JSONWriter.quoted($0.value))"
+          }
+          .joined(separator: ",") + "}",
+    ])
+  }
+
+  private static func json(_ properties: [ContentStateSchema.Property]) -> String {
+    let members = properties.map { property in
+      let type: String =
+        switch property.type {
+        case .structure(let nested): json(nested)
+        default: JSONWriter.quoted(property.type.swift)
+        }
+      return "\(JSONWriter.quoted(property.name)):\(type)"
+    }
+    return "{" + members.joined(separator: ",") + "}"
+  }
+}

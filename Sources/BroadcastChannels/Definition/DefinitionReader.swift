@@ -1,0 +1,235 @@
+/// Reads a channel definition and collects everything that is wrong with it.
+struct DefinitionReader {
+  let document: JSONDocument
+  private(set) var findings: [Finding] = []
+
+  /// The presentations that a definition may have: the places where a system shows an activity.
+  static let presentationNames = [
+    "lock-screen", "banner", "expanded-leading", "expanded-trailing", "expanded-center", "expanded-bottom",
+    "compact-leading", "compact-trailing", "minimal", "small", "standby",
+  ]
+
+  init(document: JSONDocument) { self.document = document }
+
+  mutating func definition(_ value: JSONValue, alias: ChannelAlias?) -> ChannelDefinition? {
+    guard members(of: value, key: "the definition", allowed: Self.keys) != nil else { return nil }
+    guard let app = app(value) else { return nil }
+    let policy = storagePolicy(value["message-storage-policy"])
+    let frequent = bool(value["frequent-updates"], key: "frequent-updates") ?? false
+    let settings = ChannelSettings(
+      app: app, storagePolicy: policy, frequentUpdates: frequent,
+      budget: budget(value["budget"], standard: .standard(storagePolicy: policy, frequentUpdates: frequent)),
+      windows: windows(value["windows"]),
+      publishRate: publishRate(value["publish-rate"]))
+    return ChannelDefinition(
+      alias: alias, settings: settings,
+      attributesType: string(value["attributes-type"], key: "attributes-type"),
+      attributes: attributes(value["attributes"]),
+      contentState: value["content-state"].map {
+        ContentStateSchema(properties: properties($0, key: "content-state"))
+      },
+      presentations: presentations(value["presentations"]))
+  }
+
+  private static let keys = [
+    "app", "message-storage-policy", "frequent-updates", "budget", "windows", "publish-rate",
+    "attributes-type",
+    "attributes", "content-state", "presentations",
+  ]
+
+  // MARK: Rules of the channel
+
+  private mutating func app(_ value: JSONValue) -> BundleID? {
+    guard let app = value["app"] else {
+      error(
+        "missing-key", key: "app", "is missing; the bundle id of the app, such as \"com.example.scores\"",
+        at: value)
+      return nil
+    }
+    guard let text = app.string, let id = BundleID(text) else {
+      error(
+        "bad-value", key: "app",
+        "is \(app.described); a bundle id such as \"com.example.scores\" was expected", at: app)
+      return nil
+    }
+    guard !id.hasPushTypeSuffix else {
+      error("bad-value", key: "app", "has a push-type suffix; the bundle id alone was expected", at: app)
+      return nil
+    }
+    return id
+  }
+
+  private mutating func storagePolicy(_ value: JSONValue?) -> StoragePolicy {
+    guard let value else { return .none }
+    if let number = value.number?.int, let policy = StoragePolicy(rawValue: Int(clamping: number)) {
+      return policy
+    }
+    error(
+      "bad-value", key: "message-storage-policy",
+      "is \(value.described); 0 (nothing stored) or 1 (most recent message stored) was expected", at: value)
+    return .none
+  }
+
+  private mutating func budget(_ value: JSONValue?, standard: FrequencyBudget) -> FrequencyBudget {
+    guard let value,
+      members(of: value, key: "budget", allowed: ["capacity", "refill-per-hour", "over-budget"]) != nil
+    else { return standard }
+    var budget = standard
+    if let capacity = value["capacity"] {
+      if capacity.isNull {
+        budget.capacity = nil
+      } else if let number = whole(capacity, key: "budget.capacity", in: 0...1_000_000) {
+        budget.capacity = number
+      }
+    }
+    if let refill = value["refill-per-hour"],
+      let number = number(refill, key: "budget.refill-per-hour", in: 0...3_600_000)
+    {
+      budget.refillPerHour = number
+    }
+    if let policy = value["over-budget"] {
+      if let text = policy.string, let overBudget = FrequencyBudget.OverBudget(rawValue: text) {
+        budget.overBudget = overBudget
+      } else {
+        error(
+          "bad-value", key: "budget.over-budget",
+          "is \(policy.described); \"demote\", \"drop\" or \"reject\" was expected", at: policy)
+      }
+    }
+    return budget
+  }
+
+  private mutating func windows(_ value: JSONValue?) -> DeliveryWindows {
+    var windows = DeliveryWindows()
+    guard let value, members(of: value, key: "windows", allowed: ["5", "1"]) != nil else { return windows }
+    let range = 0...Limits.windowSeconds
+    if let five = value["5"], let seconds = number(five, key: "windows.5", in: range) {
+      windows.considerate = seconds
+    }
+    if let one = value["1"], let seconds = number(one, key: "windows.1", in: range) {
+      windows.passive = seconds
+    }
+    return windows
+  }
+
+  private mutating func publishRate(_ value: JSONValue?) -> PublishRate {
+    var rate = PublishRate()
+    guard let value, members(of: value, key: "publish-rate", allowed: ["per-second", "burst"]) != nil else {
+      return rate
+    }
+    if let perSecond = value["per-second"] {
+      if perSecond.isNull {
+        rate.perSecond = nil
+      } else if let number = number(perSecond, key: "publish-rate.per-second", in: 0.001...1_000_000) {
+        rate.perSecond = number
+      }
+    }
+    if let burst = value["burst"] {
+      if burst.isNull {
+        rate.burst = nil
+      } else if let number = whole(burst, key: "publish-rate.burst", in: 1...1_000_000) {
+        rate.burst = number
+      }
+    }
+    return rate
+  }
+
+  // MARK: What the app shows
+
+  private mutating func attributes(_ value: JSONValue?) -> JSONText? {
+    guard let value else { return nil }
+    guard value.members != nil else {
+      error("bad-value", key: "attributes", "is \(value.described); an object was expected", at: value)
+      return nil
+    }
+    return JSONText(compacting: document.bytes[value.range])
+  }
+
+  private mutating func properties(_ value: JSONValue, key: String) -> [ContentStateSchema.Property] {
+    guard let members = value.members else {
+      error(
+        "bad-value", key: key,
+        "is \(value.described); an object of property names and Swift types was expected", at: value)
+      return []
+    }
+    return members.compactMap { member in
+      let path = "\(key).\(member.name)"
+      if member.value.members != nil {
+        return ContentStateSchema.Property(
+          name: member.name, type: .structure(properties(member.value, key: path)))
+      }
+      guard let text = member.value.string, let type = ContentStateSchema.PropertyType(swift: text) else {
+        error(
+          "bad-type", key: path,
+          "is \(member.value.described); a Swift type was expected: \(ContentStateSchema.PropertyType.names), or an object for a nested struct",
+          at: member.value)
+        return nil
+      }
+      return ContentStateSchema.Property(name: member.name, type: type)
+    }
+  }
+
+  private mutating func presentations(_ value: JSONValue?) -> [String: String] {
+    guard let value, let members = members(of: value, key: "presentations", allowed: Self.presentationNames)
+    else { return [:] }
+    var templates: [String: String] = [:]
+    for member in members {
+      templates[member.name] = string(member.value, key: "presentations.\(member.name)")
+    }
+    return templates
+  }
+
+  // MARK: Values
+
+  private mutating func members(of value: JSONValue, key: String, allowed: [String]) -> [JSONMember]? {
+    guard let members = value.members else {
+      error("bad-value", key: key, "is \(value.described); an object was expected", at: value)
+      return nil
+    }
+    for member in members where !allowed.contains(member.name) {
+      let path = key == "the definition" ? member.name : "\(key).\(member.name)"
+      findings.append(
+        Finding(
+          .error, "unknown-key", key: path,
+          "is no key of a channel definition here" + Suggestion.phrase(for: member.name, among: allowed),
+          at: member.offset, in: document))
+    }
+    return members
+  }
+
+  private mutating func bool(_ value: JSONValue?, key: String) -> Bool? {
+    guard let value else { return nil }
+    if let bool = value.bool { return bool }
+    error("bad-value", key: key, "is \(value.described); true or false was expected", at: value)
+    return nil
+  }
+
+  private mutating func string(_ value: JSONValue?, key: String) -> String? {
+    guard let value else { return nil }
+    if let text = value.string { return text }
+    error("bad-value", key: key, "is \(value.described); a string was expected", at: value)
+    return nil
+  }
+
+  private mutating func number(_ value: JSONValue, key: String, in range: ClosedRange<Double>) -> Double? {
+    if let number = value.number?.double, range.contains(number) { return number }
+    error(
+      "bad-value", key: key,
+      "is \(value.described); a number from \(JSONWriter.seconds(range.lowerBound)) to \(JSONWriter.seconds(range.upperBound)) was expected",
+      at: value)
+    return nil
+  }
+
+  private mutating func whole(_ value: JSONValue, key: String, in range: ClosedRange<Int>) -> Int? {
+    if let number = value.number?.int.flatMap({ Int(exactly: $0) }), range.contains(number) { return number }
+    error(
+      "bad-value", key: key,
+      "is \(value.described); a whole number from \(range.lowerBound) to \(range.upperBound), or null for no limit, was expected",
+      at: value)
+    return nil
+  }
+
+  private mutating func error(_ kind: String, key: String, _ message: String, at value: JSONValue) {
+    findings.append(Finding(.error, kind, key: key, message, at: value.range.lowerBound, in: document))
+  }
+}

@@ -1,0 +1,32 @@
+/// Finds what a person meant when they misspelt a key.
+public enum Suggestion {
+  /// The nearest of some words, when it is near enough to be meant.
+  public static func nearest(to word: String, among words: some Sequence<String>) -> String? {
+    let limit = max(2, word.count / 3)
+    let near = words.map { (word: $0, distance: distance(word.lowercased(), $0.lowercased())) }
+      .filter { $0.distance <= limit }
+    return near.min { ($0.distance, $0.word) < ($1.distance, $1.word) }?.word
+  }
+
+  /// `; did you mean "x"?`, or nothing.
+  public static func phrase(for word: String, among words: some Sequence<String>) -> String {
+    nearest(to: word, among: words).map { "; did you mean \"\($0)\"?" } ?? ""
+  }
+
+  /// The number of single-character edits between two words (Levenshtein).
+  static func distance(_ a: String, _ b: String) -> Int {
+    let a = Array(a)
+    let b = Array(b)
+    var row = Array(0...b.count)
+    for (i, left) in a.enumerated() {
+      var diagonal = row[0]
+      row[0] = i + 1
+      for (j, right) in b.enumerated() {
+        let above = row[j + 1]
+        row[j + 1] = left == right ? diagonal : 1 + min(diagonal, above, row[j])
+        diagonal = above
+      }
+    }
+    return row[b.count]
+  }
+}

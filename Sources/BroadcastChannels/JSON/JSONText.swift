@@ -1,0 +1,71 @@
+import Foundation
+
+/// The text of one JSON value, kept as it was written.
+///
+/// A content state travels as this: its numbers, key order and escapes are the publisher's.
+public struct JSONText: Sendable, Hashable {
+  /// The text without white space between its tokens, so that it fits one line.
+  public let bytes: [UInt8]
+
+  /// Keeps a text that is known to be JSON.
+  public init(compacting bytes: some Sequence<UInt8>) {
+    var compact: [UInt8] = []
+    var inString = false
+    var escaped = false
+    for byte in bytes {
+      if inString {
+        if escaped {
+          escaped = false
+        } else if byte == UInt8(ascii: "\\") {
+          escaped = true
+        } else if byte == UInt8(ascii: "\"") {
+          inString = false
+        }
+      } else if byte == UInt8(ascii: "\"") {
+        inString = true
+      } else if byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 {
+        continue
+      }
+      compact.append(byte)
+    }
+    self.bytes = compact
+  }
+
+  /// The text as a string.
+  public var string: String { String(decoding: bytes, as: UTF8.self) }
+}
+
+/// Small pieces for writing JSON by hand, where a value's own bytes must stand inside it.
+public enum JSONWriter {
+  /// A string in quotes, escaped.
+  public static func quoted(_ text: String) -> String {
+    var out = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": out += "\\\""
+      case "\\": out += "\\\\"
+      case "\n": out += "\\n"
+      case "\r": out += "\\r"
+      case "\t": out += "\\t"
+      case _ where scalar.value < 0x20 || scalar.value == 0x7F:
+        let digits = String(scalar.value, radix: 16)
+        out += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      default: out.unicodeScalars.append(scalar)
+      }
+    }
+    return out + "\""
+  }
+
+  /// A number of seconds to the millisecond, without a needless fraction.
+  public static func seconds(_ value: Double) -> String {
+    let rounded = (value * 1_000).rounded() / 1_000
+    if let whole = Int64(exactly: rounded) { return String(whole) }
+    return String(format: "%.3f", rounded)
+  }
+
+  /// An object from names and values that are JSON already; a member without a value is left out.
+  public static func object(_ members: KeyValuePairs<String, String?>) -> String {
+    "{" + members.compactMap { name, value in value.map { "\(quoted(name)):\($0)" } }.joined(separator: ",")
+      + "}"
+  }
+}

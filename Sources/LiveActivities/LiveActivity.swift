@@ -1,0 +1,175 @@
+import BroadcastChannels
+import Foundation
+
+/// One Live Activity on a device, as far as its data goes: a state machine of messages and time.
+///
+/// `active` ⇄ `stale` → `ended` → `dismissed`, by the rules of ActivityKit:
+/// - the newest timestamp wins, ties go to the later arrival; anything older is ignored, and so is anything after the
+///   end;
+/// - the state goes stale at the very moment of its stale date, with no message arriving, and is fresh again with an
+///   update that carries a later stale date or none;
+/// - the system ends it after 8 hours; an ended card stays until its dismissal date, 4 hours at most.
+///
+/// It reads no clock. A stale date, an end of life and a dismissal are deadlines: ``nextDeadline`` tells the next, and
+/// ``advance(to:)`` passes it. Messages must be given after time was advanced to their arrival, which
+/// ``receive(_:at:)`` does itself.
+public struct LiveActivity: Sendable {
+  /// What the system says of the activity (`ActivityState`).
+  public enum State: String, Sendable {
+    /// The event goes on and the state is current.
+    case active
+    /// The event goes on and the state is out of date.
+    case stale
+    /// The event is over; the final state stays on the Lock Screen.
+    case ended
+    /// The card is gone.
+    case dismissed
+  }
+
+  /// Why something changed, or why a message changed nothing.
+  public enum Cause: String, Sendable {
+    /// A newer state is shown.
+    case update
+    /// The stale date passed.
+    case staleDate = "stale-date"
+    /// The publisher ended the activity.
+    case end
+    /// The card left the Lock Screen.
+    case dismissal
+    /// The system ended the activity after 8 hours.
+    case lifetime
+    /// A message with a timestamp older than the shown one.
+    case ignoredOlder = "ignored-older"
+    /// A message after the end.
+    case ignoredAfterEnd = "ignored-after-end"
+  }
+
+  /// One change, as it is right after it.
+  public struct Change: Sendable, Hashable {
+    /// When.
+    public let at: Date
+    /// Why.
+    public let cause: Cause
+    /// The state then.
+    public let state: State
+    /// What is shown then.
+    public let contentState: JSONText?
+  }
+
+  /// When the activity started.
+  public let startedAt: Date
+  /// Where it is in its life.
+  public private(set) var state: State = .active
+  /// What it shows; nil until the first update.
+  public private(set) var contentState: JSONText?
+  /// The timestamp of what it shows, in Unix seconds.
+  public private(set) var timestamp: Int64?
+  /// When it goes stale, or went.
+  public private(set) var staleDate: Date?
+  /// When it ended.
+  public private(set) var endedAt: Date?
+  /// When an ended card leaves.
+  public private(set) var dismissalDate: Date?
+  /// Its claim to the Dynamic Island.
+  public private(set) var relevanceScore: Double?
+  /// Messages that were ignored because they were older than the shown one.
+  public private(set) var ignoredOlder = 0
+  /// Messages that were ignored because they came after the end.
+  public private(set) var ignoredAfterEnd = 0
+
+  /// Starts an activity without content, as one does that waits for its channel's first message.
+  public init(startedAt: Date) { self.startedAt = startedAt }
+
+  // MARK: Time
+
+  /// When ``advance(to:)`` has something to do next; nil once the card is gone.
+  public var nextDeadline: Date? {
+    switch state {
+    case .active: min(staleDate ?? .distantFuture, endOfLife)
+    case .stale: endOfLife
+    case .ended: dismissalDate
+    case .dismissed: nil
+    }
+  }
+
+  /// Passes the deadlines up to a moment, each at its own time.
+  public mutating func advance(to now: Date) -> [Change] {
+    var changes: [Change] = []
+    while let deadline = nextDeadline, deadline <= now { changes.append(pass(deadline)) }
+    return changes
+  }
+
+  private mutating func pass(_ deadline: Date) -> Change {
+    switch state {
+    case .active where deadline < endOfLife:
+      state = .stale
+      return change(.staleDate, at: deadline)
+    case .active, .stale:
+      end(at: deadline, dismissal: nil)
+      return change(.lifetime, at: deadline)
+    case .ended, .dismissed:
+      state = .dismissed
+      return change(.dismissal, at: deadline)
+    }
+  }
+
+  private var endOfLife: Date { startedAt.addingTimeInterval(Limits.activityLifetimeSeconds) }
+
+  // MARK: Messages
+
+  /// Takes a message that arrived.
+  ///
+  /// - Returns: the changes of deadlines that passed before, then what the message did. A stale date that is past
+  ///   already makes the update stale at once; a dismissal date that is past dismisses at once.
+  public mutating func receive(_ payload: Payload, at now: Date) -> [Change] {
+    var changes = advance(to: now)
+    switch state {
+    case .ended:
+      ignoredAfterEnd += 1
+      changes.append(change(.ignoredAfterEnd, at: now))
+    case .dismissed:
+      ignoredAfterEnd += 1
+    case .active, .stale:
+      if let timestamp, payload.timestamp < timestamp {
+        ignoredOlder += 1
+        changes.append(change(.ignoredOlder, at: now))
+      } else {
+        show(payload)
+        changes += payload.event == .end ? ended(by: payload, at: now) : updated(at: now)
+      }
+    }
+    return changes
+  }
+
+  private mutating func show(_ payload: Payload) {
+    timestamp = payload.timestamp
+    if let state = payload.contentState { contentState = state }
+    if let score = payload.relevanceScore { relevanceScore = score }
+    staleDate = payload.staleDate.map { Date(timeIntervalSince1970: Double($0)) }
+  }
+
+  private mutating func updated(at now: Date) -> [Change] {
+    state = staleDate.map { $0 <= now } ?? false ? .stale : .active
+    return [change(.update, at: now)]
+  }
+
+  private mutating func ended(by payload: Payload, at now: Date) -> [Change] {
+    end(at: now, dismissal: payload.dismissalDate.map { Date(timeIntervalSince1970: Double($0)) })
+    let end = change(.end, at: now)
+    return [end]
+      + advance(to: now).map {
+        Change(at: now, cause: $0.cause, state: $0.state, contentState: $0.contentState)
+      }
+  }
+
+  private mutating func end(at now: Date, dismissal: Date?) {
+    state = .ended
+    endedAt = now
+    let latest = now.addingTimeInterval(Limits.endedCardSeconds)
+    dismissalDate = min(dismissal ?? latest, latest)
+  }
+
+  private func change(_ cause: Cause, at now: Date) -> Change {
+    Change(at: now, cause: cause, state: state, contentState: contentState)
+  }
+}
