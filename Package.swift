@@ -8,6 +8,7 @@ let package = Package(
     .systemLibrary(
       name: "CLibwebsockets", pkgConfig: "libwebsockets", providers: [.apt(["libwebsockets-dev"])]),
     .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
 
     // I/O without a rule.
     .target(name: "EventLoop", dependencies: ["CLibwebsockets", "CLibuv"]),
@@ -20,5 +21,14 @@ let package = Package(
     .testTarget(name: "LiveActivitiesTests", dependencies: ["LiveActivities"]),
     .target(name: "MatchScripts", dependencies: ["BroadcastChannels"]),
     .testTarget(name: "MatchScriptsTests", dependencies: ["MatchScripts"]),
+    .target(name: "SubscriberProtocol", dependencies: ["BroadcastChannels"]),
+
+    // Where channels live.
+    .target(name: "ChannelStore", dependencies: ["BroadcastChannels", "CSQLite"]),
+
+    // Rules and I/O joined.
+    .target(
+      name: "BroadcastServer",
+      dependencies: ["BroadcastChannels", "SubscriberProtocol", "ChannelStore", "EventLoop"]),
   ]
 )

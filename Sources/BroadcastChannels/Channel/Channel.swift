@@ -26,7 +26,8 @@ public struct Channel: Sendable {
   private var rate: TokenBucket?
   private var window = DeliveryWindow()
   private var history = RequestHistory()
-  private var stored: Delivery?
+  /// With policy 1, the newest message that is stored, expired or not.
+  public private(set) var stored: Delivery?
 
   /// Makes a channel as it is created, or as it was loaded from a store.
   ///
@@ -62,10 +63,7 @@ public struct Channel: Sendable {
   ///   ``RefusalReason/tooManyRequests`` beyond the publish rate, or beyond the budget where the channel rejects.
   ///   Nothing has changed then.
   public mutating func publish(_ message: Message, at now: Date) throws(Refusal) -> PublishResult {
-    if case .at = message.expiration, settings.storagePolicy == .none {
-      throw Refusal(
-        .badExpirationDate, "the channel stores no message (policy 0), so apns-expiration must be 0")
-    }
+    try checkExpiration(message.expiration)
     history.forget(before: now)
     if let id = message.requestID, let first = history.answer(to: id) {
       counts.repeated += 1
@@ -79,6 +77,15 @@ public struct Channel: Sendable {
       history.remember(id, RequestHistory.Answer(uniqueID: message.uniqueID, outcome: outcome), at: now)
     }
     return PublishResult(uniqueID: message.uniqueID, outcome: outcome, isRepetition: false, effects: effects)
+  }
+
+  /// Refuses an expiration that the storage policy can't keep.
+  ///
+  /// - Throws: ``RefusalReason/badExpirationDate`` for anything but 0 on a channel that stores nothing (Apple).
+  public func checkExpiration(_ expiration: Expiration) throws(Refusal) {
+    if case .at = expiration, settings.storagePolicy == .none {
+      throw Refusal(.badExpirationDate, "the channel stores no message (policy 0), so the expiration must be 0")
+    }
   }
 
   /// Takes what the message costs, or nothing at all when it is refused.

@@ -67,6 +67,13 @@ public struct Delivery: Sendable {
   public let position: StreamPosition
   /// When the channel let it out.
   public let sent: Date
+
+  /// Makes a delivery, as a store does when it loads one.
+  public init(message: Message, position: StreamPosition, sent: Date) {
+    self.message = message
+    self.position = position
+    self.sent = sent
+  }
 }
 
 /// A place in a channel's order of deliveries: what a receiver needs to know that it missed something.

@@ -1,0 +1,266 @@
+import BroadcastChannels
+import EventLoop
+import Foundation
+
+/// Touchline's own part of the HTTP interface: health, channels with their rules and counts, and the streams.
+struct LocalAPI {
+  let hub: Hub
+  let registry: SessionRegistry
+  let startedAt: Date
+
+  /// Where a path leads.
+  private enum Route {
+    case root
+    case health
+    case channels
+    case channel(String)
+    case stream(String)
+    case session
+
+    var methods: [String] {
+      switch self {
+      case .root, .health, .stream, .session: ["GET", "HEAD"]
+      case .channels: ["GET", "HEAD", "POST"]
+      case .channel: ["GET", "HEAD", "DELETE"]
+      }
+    }
+  }
+
+  private static func route(_ segments: [Substring]) -> Route? {
+    if segments == [""] { return .root }
+    if segments == ["healthz"] { return .health }
+    guard segments.first == "v1" else { return nil }
+    if segments.count == 2, segments[1] == "channels" { return .channels }
+    if segments.count == 2, segments[1] == "events" { return .session }
+    guard segments.count >= 3, segments[1] == "channels" else { return nil }
+    guard let name = segments[2].removingPercentEncoding else { return nil }
+    if segments.count == 3 { return .channel(name) }
+    if segments.count == 4, segments[3] == "events" { return .stream(name) }
+    return nil
+  }
+
+  // MARK: Requests
+
+  /// Answers a request, or begins an event stream.
+  func answer(_ request: HTTPRequest, segments: [Substring], _ exchange: HTTPExchange) {
+    do throws(AnswerError) {
+      guard let route = Self.route(segments) else { throw notFound(segments) }
+      guard route.methods.contains(request.method) else {
+        throw AnswerError(
+          status: 405, reason: "MethodNotAllowed",
+          message: "\(request.method) is not allowed here; \(route.methods.joined(separator: ", ")) are")
+      }
+      switch route {
+      case .root: exchange.answer(Self.text(welcome))
+      case .health: exchange.answer(health)
+      case .channels: exchange.answer(request.method == "POST" ? try create(request) : list)
+      case .channel(let name):
+        let room = try room(name)
+        if request.method == "DELETE" {
+          try hub.delete(room)
+          exchange.answer(HTTPResponse(status: 204))
+        } else {
+          exchange.answer(Self.json(200, describe(room)))
+        }
+      case .stream(let name): try stream(request, name, exchange)
+      case .session:
+        throw AnswerError(
+          status: 426, reason: "UpgradeRequired",
+          message: "/v1/events is a WebSocket; connect with ws:// and the subprotocol touchline.v1")
+      }
+    } catch {
+      exchange.answer(Self.response(error))
+    }
+  }
+
+  /// Decides on a WebSocket handshake.
+  func upgrade(_ request: HTTPRequest, segments: [Substring]) -> UpgradeDecision {
+    do throws(AnswerError) {
+      switch Self.route(segments) {
+      case .session: return .accept(Session(hub: hub, registry: registry))
+      case .stream(let name):
+        let since = try position(request)
+        return .accept(Session(hub: hub, registry: registry, initial: (try room(name), since)))
+      default:
+        throw AnswerError(
+          status: 404, reason: "BadPath",
+          message: "no WebSocket here; connect to /v1/channels/<id-or-alias>/events or /v1/events")
+      }
+    } catch {
+      return .refuse(Self.response(error))
+    }
+  }
+
+  private func stream(_ request: HTTPRequest, _ name: String, _ exchange: HTTPExchange) throws(AnswerError) {
+    let accept = request.header("accept")?.lowercased() ?? "*/*"
+    guard accept.contains("text/event-stream") || (accept.contains("*/*") && !accept.contains("text/html")) else {
+      throw AnswerError(
+        status: 406, reason: "NotAcceptable",
+        message:
+          "this is a stream: connect a WebSocket, or ask with \"Accept: text/event-stream\" (curl -N does, and EventSource in a browser)"
+      )
+    }
+    let session = Session(hub: hub, registry: registry, initial: (try room(name), try position(request)))
+    if request.method == "HEAD" {
+      exchange.answer(HTTPResponse(status: 200, headers: Self.streamHeaders))
+    } else {
+      exchange.stream(headers: Self.streamHeaders, handler: session)
+    }
+  }
+
+  private static let streamHeaders = [("content-type", "text/event-stream"), ("cache-control", "no-store")]
+
+  /// Where a stream resumes: `Last-Event-ID`, which a browser sends by itself, or the arguments `epoch` and `seq`.
+  private func position(_ request: HTTPRequest) throws(AnswerError) -> StreamPosition? {
+    if let text = request.header("last-event-id"), !text.isEmpty {
+      guard let position = StreamPosition(text) else {
+        throw badPosition("Last-Event-ID is \"\(text.prefix(60))\"; EPOCH:SEQ, as the stream's events carry it, was expected")
+      }
+      return position
+    }
+    let epoch = request.query.first { $0.name == "epoch" }?.value
+    let sequence = request.query.first { $0.name == "seq" }?.value
+    switch (epoch, sequence) {
+    case (nil, nil): return nil
+    case (let epoch?, let sequence?):
+      guard let position = StreamPosition("\(epoch):\(sequence)") else {
+        throw badPosition("seq is \"\(sequence.prefix(60))\"; a sequence number was expected")
+      }
+      return position
+    default: throw badPosition("epoch and seq resume only together")
+    }
+  }
+
+  private func badPosition(_ message: String) -> AnswerError {
+    AnswerError(status: 400, reason: "BadRequestParams", message: message)
+  }
+
+  private func room(_ name: String) throws(AnswerError) -> ChannelRoom {
+    do throws(Refusal) { return try hub.room(named: name) } catch { throw AnswerError(error).asLocal }
+  }
+
+  // MARK: Channels
+
+  private func create(_ request: HTTPRequest) throws(AnswerError) -> HTTPResponse {
+    let form = "{\"alias\": \"name\", \"definition\": {…}}, with a definition as in Channels/, was expected"
+    guard !request.bodyTruncated else {
+      throw AnswerError(
+        status: 413, reason: "PayloadTooLarge", message: "the body has more than \(Limits.requestBodyBytes) bytes")
+    }
+    let document: JSONDocument
+    do throws(JSONSyntaxError) {
+      document = try JSONDocument(request.body)
+    } catch {
+      throw AnswerError(status: 400, reason: "BadRequestPayload", message: "the body is not JSON: \(error); \(form)")
+    }
+    guard let members = document.root.members, let value = document.root["definition"],
+      members.allSatisfy({ $0.name == "alias" || $0.name == "definition" })
+    else { throw AnswerError(status: 400, reason: "BadRequestParams", message: form) }
+    var alias: ChannelAlias?
+    if let given = document.root["alias"], !given.isNull {
+      alias = given.string.flatMap { ChannelAlias($0) }
+      if alias == nil {
+        throw AnswerError(
+          status: 400, reason: "BadRequestParams", message: "the alias is \(given.described); \(ChannelAlias.rule)")
+      }
+    }
+    let definition: ChannelDefinition
+    do throws(Findings) {
+      definition = try ChannelDefinition(value, alias: alias, in: document)
+    } catch {
+      throw AnswerError(status: 400, reason: "BadDefinition", message: error.description)
+    }
+    let room = try hub.create(definition)
+    var response = Self.json(201, describe(room))
+    response.headers.append(("location", "/v1/channels/\(room.channel.id.pathSegment)"))
+    return response
+  }
+
+  private var list: HTTPResponse {
+    let channels = hub.allRooms.map { room in
+      JSONWriter.object([
+        "id": JSONWriter.quoted(room.channel.id.base64), "alias": room.channel.alias.map { JSONWriter.quoted($0.name) },
+        "app": JSONWriter.quoted(room.channel.settings.app.identifier),
+        "message-storage-policy": String(room.channel.settings.storagePolicy.rawValue),
+        "frequent-updates": String(room.channel.settings.frequentUpdates),
+        "subscribers": String(room.subscriberCount), "seq": String(room.channel.position.sequence),
+      ])
+    }
+    return Self.json(200, "{\"channels\":[\(channels.joined(separator: ","))]}")
+  }
+
+  private func describe(_ room: ChannelRoom) -> String {
+    let channel = room.channel
+    let counts = channel.counts
+    return JSONWriter.object([
+      "id": JSONWriter.quoted(channel.id.base64), "alias": channel.alias.map { JSONWriter.quoted($0.name) },
+      "definition": room.definition.json,
+      "epoch": JSONWriter.quoted(channel.position.epoch), "seq": String(channel.position.sequence),
+      "subscribers": String(room.subscriberCount),
+      "budget": channel.budgetReport(at: hub.now).json,
+      "counts": JSONWriter.object([
+        "accepted": String(counts.accepted), "delivered": String(counts.delivered),
+        "windowed": String(counts.windowed), "demoted": String(counts.demoted),
+        "superseded": String(counts.superseded), "dropped": String(counts.dropped),
+        "rejected": String(counts.rejected), "repeated": String(counts.repeated),
+        "written": String(room.written), "acknowledged": String(room.acknowledged),
+      ]),
+    ])
+  }
+
+  // MARK: Health and welcome
+
+  private var health: HTTPResponse {
+    let body = JSONWriter.object([
+      "status": hub.isShuttingDown ? "\"shutting-down\"" : "\"ok\"", "channels": String(hub.channelCount),
+      "sessions": String(registry.count),
+      "uptime": JSONWriter.seconds(hub.now.timeIntervalSince(startedAt)),
+    ])
+    return Self.json(hub.isShuttingDown ? 503 : 200, body)
+  }
+
+  private var welcome: String {
+    let channels = hub.allRooms.prefix(20).map { room in
+      "  \(room.channel.alias?.name ?? room.channel.id.base64)  (\(room.channel.settings.app), \(room.subscriberCount) subscribed)\n"
+    }
+    return """
+      Touchline \(TouchlineVersion.current): a local stand-in for Apple's Live Activity broadcast channels.
+
+      Publish    POST /4/broadcasts/apps/<bundle-id>            as to APNs, or: touchline publish CHANNEL
+      Channels   GET|POST|DELETE /1/apps/<bundle-id>/channels   as to APNs
+                 GET /v1/channels, /v1/channels/<id-or-alias>   settings, budget left, counts
+      Watch      /v1/channels/<id-or-alias>/events              WebSocket, or Accept: text/event-stream
+                 /v1/events                                     WebSocket, subprotocol touchline.v1
+      Health     GET /healthz
+
+      Channels here (\(hub.channelCount)):
+      \(channels.isEmpty ? "  none yet; create one with: touchline channel create NAME\n" : channels.joined())
+      The API is described in docs/openapi.yaml, the streams in docs/asyncapi.yaml.
+
+      """
+  }
+
+  private func notFound(_ segments: [Substring]) -> AnswerError {
+    AnswerError(status: 404, reason: "BadPath", message: "there is nothing at this path; GET / tells what there is")
+  }
+
+  // MARK: Responses
+
+  /// The local interface's errors: the reason, and what to do.
+  static func response(_ error: AnswerError) -> HTTPResponse {
+    let body = JSONWriter.object([
+      "reason": JSONWriter.quoted(error.reason), "message": JSONWriter.quoted(error.message),
+    ])
+    var response = json(error.status, body)
+    if let seconds = error.retryAfter { response.headers.append(("retry-after", String(Int(seconds.rounded(.up))))) }
+    return response
+  }
+
+  private static func json(_ status: Int, _ body: String) -> HTTPResponse {
+    HTTPResponse(status: status, headers: [("content-type", "application/json")], body: Array("\(body)\n".utf8))
+  }
+
+  private static func text(_ body: String) -> HTTPResponse {
+    HTTPResponse(status: 200, headers: [("content-type", "text/plain; charset=utf-8")], body: Array(body.utf8))
+  }
+}

@@ -1,0 +1,253 @@
+import BroadcastChannels
+import EventLoop
+import Foundation
+
+/// Apple's provider API for broadcast channels: the same paths, headers, statuses and reasons.
+///
+/// The order of the checks is the documented one: path and method, channel id present and well-formed, push type,
+/// expiration's form, priority, channel registered, policy against expiration, payload present, its size, its content.
+/// Source: "Sending channel management requests to APNs" and "Sending broadcast push notification requests to APNs".
+struct ProviderAPI {
+  let hub: Hub
+
+  private enum Route {
+    case channels(String)
+    case allChannels(String)
+    case broadcast(String)
+
+    var methods: [String] {
+      switch self {
+      case .channels: ["GET", "POST", "DELETE"]
+      case .allChannels: ["GET"]
+      case .broadcast: ["POST"]
+      }
+    }
+  }
+
+  private static func route(_ segments: [Substring]) -> Route? {
+    if segments.count == 4, segments[0] == "1", segments[1] == "apps" {
+      if segments[3] == "channels" { return .channels(String(segments[2])) }
+      if segments[3] == "all-channels" { return .allChannels(String(segments[2])) }
+    }
+    if segments.count == 4, segments[0] == "4", segments[1] == "broadcasts", segments[2] == "apps" {
+      return .broadcast(String(segments[3]))
+    }
+    return nil
+  }
+
+  /// Whether a path looks like one of this API, so that its errors have this API's form.
+  static func owns(_ segments: [Substring]) -> Bool {
+    segments.first.map { !$0.isEmpty && $0.allSatisfy(\.isNumber) } ?? false
+  }
+
+  /// Answers a request.
+  func answer(_ request: HTTPRequest, segments: [Substring]) -> HTTPResponse {
+    let given = request.header("apns-request-id")
+    let requestID = given.flatMap { RequestID($0) }
+    var random = hub.environment.random
+    let echoed = (requestID ?? RequestID.random(using: &random)).text
+    var response: HTTPResponse
+    do throws(AnswerError) {
+      response = try accepted(request, segments: segments, requestID: requestID, given: given)
+    } catch {
+      response = HTTPResponse(
+        status: error.status,
+        headers: [("content-type", "application/json"), ("touchline-detail", Self.headerSafe(error.message))]
+          + (error.retryAfter.map { [("retry-after", String(Int($0.rounded(.up))))] } ?? [])
+          + (error.status == 405 ? [("allow", Self.route(segments)?.methods.joined(separator: ", ") ?? "")] : []),
+        body: Array("{\"reason\":\(JSONWriter.quoted(error.reason))}".utf8))
+    }
+    response.headers.insert(("apns-request-id", echoed), at: 0)
+    return response
+  }
+
+  private func accepted(
+    _ request: HTTPRequest, segments: [Substring], requestID: RequestID?, given: String?
+  ) throws(AnswerError) -> HTTPResponse {
+    guard let route = Self.route(segments) else {
+      throw refuse(.badPath, "no such path; the API has /1/apps/<bundle-id>/channels, /1/apps/<bundle-id>/all-channels and /4/broadcasts/apps/<bundle-id>")
+    }
+    guard route.methods.contains(request.method) else {
+      throw refuse(.methodNotAllowed, "\(request.method) is not allowed here; \(route.methods.joined(separator: ", ")) are")
+    }
+    if let given, requestID == nil {
+      throw refuse(.badMessageID, "apns-request-id is \"\(given.prefix(60))\"; a UUID such as 2288cf3f-70d8-46a6-97d7-dd5d00867127 was expected")
+    }
+    switch route {
+    case .channels(let bundle):
+      let app = try app(bundle)
+      switch request.method {
+      case "POST": return try create(request, app)
+      case "GET": return try read(request, app)
+      default: return try delete(request, app)
+      }
+    case .allChannels(let bundle): return try list(try app(bundle))
+    case .broadcast(let bundle): return try broadcast(request, try app(bundle), requestID)
+    }
+  }
+
+  private func app(_ bundle: String) throws(AnswerError) -> BundleID {
+    guard let app = BundleID(bundle.removingPercentEncoding ?? bundle) else {
+      throw refuse(.badPath, "\"\(bundle.prefix(60))\" in the path is no bundle id (letters, digits, '-' and '.')")
+    }
+    guard !app.hasPushTypeSuffix else {
+      throw refuse(.topicDisallowed, "the bundle id has a push-type suffix; leave it out on channel and broadcast paths")
+    }
+    return app
+  }
+
+  // MARK: Management
+
+  private func create(_ request: HTTPRequest, _ app: BundleID) throws(AnswerError) -> HTTPResponse {
+    let room = try hub.create(ChannelDefinition(settings: try settings(request, app)))
+    return HTTPResponse(status: 201, headers: [("apns-channel-id", room.channel.id.base64)])
+  }
+
+  private func settings(_ request: HTTPRequest, _ app: BundleID) throws(AnswerError) -> ChannelSettings {
+    let form = "{\"message-storage-policy\": 0 or 1, \"push-type\": \"LiveActivity\"}"
+    guard !request.body.isEmpty else { throw refuse(.payloadEmpty, "the body is empty; \(form) was expected") }
+    guard request.body.count <= Limits.broadcastPayloadBytes, !request.bodyTruncated else {
+      throw refuse(.payloadTooLarge, "the body is too large; \(form) was expected")
+    }
+    let document: JSONDocument
+    do throws(JSONSyntaxError) {
+      document = try JSONDocument(request.body)
+    } catch {
+      throw refuse(.badRequestPayload, "the body is not JSON: \(error)")
+    }
+    guard let members = document.root.members else {
+      throw refuse(.badRequestPayload, "the body is \(document.root.described); \(form) was expected")
+    }
+    let known = ["message-storage-policy", "push-type"]
+    if let unknown = members.first(where: { !known.contains($0.name) }) {
+      throw refuse(
+        .badRequestParams,
+        "\"\(unknown.name)\" is no attribute of a channel\(Suggestion.phrase(for: unknown.name, among: known)); \(form) was expected")
+    }
+    guard let type = document.root["push-type"] else { throw refuse(.missingPushType, "\"push-type\" is missing; \(form) was expected") }
+    guard type.string?.lowercased() == "liveactivity" else {
+      throw refuse(.invalidPushType, "\"push-type\" is \(type.described); \"LiveActivity\" was expected")
+    }
+    guard let policy = document.root["message-storage-policy"],
+      let number = policy.number?.int, let storagePolicy = StoragePolicy(rawValue: Int(clamping: number))
+    else {
+      throw refuse(
+        .badRequestParams,
+        "\"message-storage-policy\" is \(document.root["message-storage-policy"]?.described ?? "missing"); 0 (nothing stored) or 1 (most recent message stored) was expected")
+    }
+    return ChannelSettings(app: app, storagePolicy: storagePolicy)
+  }
+
+  private func read(_ request: HTTPRequest, _ app: BundleID) throws(AnswerError) -> HTTPResponse {
+    let room = try registered(try channelName(request), app)
+    let body = "{\"message-storage-policy\":\(room.channel.settings.storagePolicy.rawValue),\"push-type\":\"LiveActivity\"}"
+    return HTTPResponse(status: 200, headers: [("content-type", "application/json")], body: Array(body.utf8))
+  }
+
+  private func delete(_ request: HTTPRequest, _ app: BundleID) throws(AnswerError) -> HTTPResponse {
+    try hub.delete(try registered(try channelName(request), app))
+    return HTTPResponse(status: 204)
+  }
+
+  private func list(_ app: BundleID) throws(AnswerError) -> HTTPResponse {
+    let ids = hub.rooms(of: app).map { JSONWriter.quoted($0.channel.id.base64) }.joined(separator: ",")
+    return HTTPResponse(
+      status: 200, headers: [("content-type", "application/json")], body: Array("{\"channels\":[\(ids)]}".utf8))
+  }
+
+  // MARK: Broadcast
+
+  private func broadcast(
+    _ request: HTTPRequest, _ app: BundleID, _ requestID: RequestID?
+  ) throws(AnswerError) -> HTTPResponse {
+    let name = try channelName(request)
+    try checkPushType(request)
+    let expiration = try expiration(request)
+    let priority = try priority(request)
+    let room = try registered(name, app)
+    noteOmissions(request, room)
+    let result = try hub.publish(
+      payload(request), requestID: requestID, priority: priority ?? .immediate, expiration: expiration ?? .once, into: room)
+    var headers = [("apns-unique-id", result.uniqueID.text), ("touchline-outcome", result.outcome.rawValue)]
+    if result.isRepetition { headers.append(("touchline-repeated", "true")) }
+    let budget = room.channel.budgetReport(at: hub.now)
+    if let field = budget.policyField { headers.append(("ratelimit-policy", field)) }
+    if let field = budget.remainingField { headers.append(("ratelimit", field)) }
+    return HTTPResponse(status: 200, headers: headers)
+  }
+
+  /// Reads the channel's name as far as it is well-formed: an id, or the alias of a channel that is there.
+  private func channelName(_ request: HTTPRequest) throws(AnswerError) -> String {
+    guard let name = request.header("apns-channel-id"), !name.isEmpty else {
+      throw refuse(.missingChannelID, "the header apns-channel-id is missing")
+    }
+    guard ChannelID(name) != nil || hub.knownRoom(name) != nil else {
+      throw refuse(.badChannelID, "apns-channel-id is \"\(name.prefix(60))\"; base64 with padding, as create answered it, was expected")
+    }
+    return name
+  }
+
+  private func registered(_ name: String, _ app: BundleID) throws(AnswerError) -> ChannelRoom {
+    guard let room = hub.knownRoom(name), room.channel.settings.app == app else {
+      throw refuse(.channelNotRegistered, "the app \(app) has no channel \(name); was it deleted, or created for another app?")
+    }
+    return room
+  }
+
+  private func checkPushType(_ request: HTTPRequest) throws(AnswerError) {
+    guard let type = request.header("apns-push-type"), !type.isEmpty else {
+      throw refuse(.missingPushType, "the header apns-push-type is missing; liveactivity was expected")
+    }
+    guard type.lowercased() == "liveactivity" else {
+      throw refuse(.invalidPushType, "apns-push-type is \"\(type.prefix(60))\"; liveactivity was expected")
+    }
+  }
+
+  private func expiration(_ request: HTTPRequest) throws(AnswerError) -> Expiration? {
+    guard let text = request.header("apns-expiration") else { return nil }
+    guard let seconds = Int64(text), let expiration = Expiration(unixSeconds: seconds) else {
+      throw refuse(.badExpirationDate, "apns-expiration is \"\(text.prefix(60))\"; Unix seconds, or 0, were expected")
+    }
+    return expiration
+  }
+
+  private func priority(_ request: HTTPRequest) throws(AnswerError) -> Priority? {
+    guard let text = request.header("apns-priority") else { return nil }
+    guard let number = Int(text), let priority = Priority(rawValue: number) else {
+      throw refuse(.badPriority, "apns-priority is \"\(text.prefix(60))\"; 10, 5 or 1 was expected")
+    }
+    return priority
+  }
+
+  /// Real senders leave out headers that Apple documents as required; they are told once.
+  private func noteOmissions(_ request: HTTPRequest, _ room: ChannelRoom) {
+    for (name, meaning) in [("apns-priority", "10"), ("apns-expiration", "0")] where request.header(name) == nil {
+      hub.note(name, "a broadcast came without \(name), which Apple requires; taken as \(meaning)", in: room)
+    }
+  }
+
+  private func payload(_ request: HTTPRequest) -> Result<Payload, Refusal> {
+    if request.body.isEmpty {
+      return .failure(Refusal(.payloadEmpty, "the body is empty; a payload of the form {\"aps\":{…}} was expected"))
+    }
+    if request.bodyTruncated || request.body.count > Limits.broadcastPayloadBytes {
+      let size = request.bodyTruncated ? "more than \(request.body.count)" : "\(request.body.count)"
+      return .failure(
+        Refusal(.payloadTooLarge, "the payload is \(size) bytes; at most \(Limits.broadcastPayloadBytes) are allowed"))
+    }
+    do throws(PayloadError) {
+      return .success(try Payload(body: request.body))
+    } catch {
+      return .failure(error.refusal)
+    }
+  }
+
+  private func refuse(_ reason: RefusalReason, _ detail: String) -> AnswerError {
+    AnswerError(Refusal(reason, detail))
+  }
+
+  /// A header's value has visible ASCII only (RFC 9110, section 5.5).
+  private static func headerSafe(_ text: String) -> String {
+    String(text.unicodeScalars.map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" })
+  }
+}

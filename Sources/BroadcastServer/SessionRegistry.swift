@@ -1,0 +1,63 @@
+import EventLoop
+
+/// All sessions of a server, and the one timer that keeps them alive.
+///
+/// One sweep for all instead of a timer a connection: libwebsockets' own list of timers is walked from its head, so
+/// thousands of them cost thousands of steps each.
+final class SessionRegistry {
+  private var sessions: [ObjectIdentifier: Session] = [:]
+  private let loop: EventLoop
+  private let keepAlive: KeepAlive
+  private var timer: LoopTimer?
+
+  init(loop: EventLoop, keepAlive: KeepAlive) {
+    self.loop = loop
+    self.keepAlive = keepAlive
+    let interval = max(0.05, min(keepAlive.ping, keepAlive.silence) / 4)
+    timer = loop.schedule(after: interval, every: interval) { [weak self] in self?.sweep() }
+  }
+
+  var count: Int { sessions.count }
+
+  func add(_ session: Session) { sessions[ObjectIdentifier(session)] = session }
+
+  func remove(_ session: Session) { sessions[ObjectIdentifier(session)] = nil }
+
+  func closeAll(code: UInt16, reason: String) {
+    for session in sessions.values { session.close(code: code, reason: reason) }
+  }
+
+  func stop() {
+    timer?.cancel()
+    timer = nil
+  }
+
+  /// Pings who was not pinged lately, and drops who was silent too long. The peer of an event stream can't answer;
+  /// for it the keep-alive comment finds out.
+  private func sweep() {
+    let now = loop.now
+    for session in sessions.values {
+      guard let connection = session.connection else { continue }
+      if connection.kind == .webSocket, now - connection.lastHeard > keepAlive.silence {
+        session.close(code: 1001, reason: "nothing was heard for \(Int(keepAlive.silence)) seconds, no pong either")
+      } else if now - max(session.lastPing, connection.kind == .webSocket ? connection.lastHeard : 0) >= keepAlive.ping {
+        session.lastPing = now
+        session.keepAlive()
+      }
+    }
+  }
+}
+
+/// How silent peers are found.
+public struct KeepAlive: Sendable, Hashable {
+  /// Seconds without a word after which a ping is sent.
+  public var ping: Double
+  /// Seconds without a word after which the connection is dropped.
+  public var silence: Double
+
+  /// Makes a setting.
+  public init(ping: Double, silence: Double) {
+    self.ping = ping
+    self.silence = silence
+  }
+}

@@ -1,0 +1,116 @@
+import CSQLite
+import Foundation
+
+/// SQLite as far as the store needs it: statements with bound values, errors with SQLite's own words.
+///
+/// The pointers of the C library stay in this file. A database is used from one thread.
+final class SQLiteDatabase {
+  enum Value {
+    case null
+    case integer(Int64)
+    case real(Double)
+    case text(String)
+    case blob([UInt8])
+  }
+
+  struct Failure: Error {
+    let code: Int32
+    let message: String
+  }
+
+  private var handle: OpaquePointer?
+  private var statements: [String: OpaquePointer] = [:]
+
+  init(path: String) throws(Failure) {
+    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    let code = sqlite3_open_v2(path, &handle, flags, nil)
+    guard code == SQLITE_OK else {
+      let failure = failure(code)
+      // "Whether or not an error occurs when it is opened, resources … should be released by passing it to
+      // sqlite3_close()" (sqlite3_open's manual).
+      sqlite3_close_v2(handle)
+      throw failure
+    }
+  }
+
+  deinit {
+    for statement in statements.values { sqlite3_finalize(statement) }
+    sqlite3_close_v2(handle)
+  }
+
+  /// Runs a statement and returns its rows. The statement is prepared once and kept.
+  @discardableResult
+  func run(_ sql: String, _ values: [Value] = []) throws(Failure) -> [[Value]] {
+    let statement = try prepared(sql)
+    defer {
+      sqlite3_reset(statement)
+      sqlite3_clear_bindings(statement)
+    }
+    for (index, value) in values.enumerated() { try bind(value, at: Int32(index + 1), to: statement) }
+    var rows: [[Value]] = []
+    while true {
+      let code = sqlite3_step(statement)
+      switch code {
+      case SQLITE_ROW: rows.append((0..<sqlite3_column_count(statement)).map { column(statement, $0) })
+      case SQLITE_DONE: return rows
+      default: throw failure(code)
+      }
+    }
+  }
+
+  /// Runs statements as one: all of them or none.
+  func transaction(_ body: () throws(Failure) -> Void) throws(Failure) {
+    try run("BEGIN IMMEDIATE")
+    do throws(Failure) {
+      try body()
+      try run("COMMIT")
+    } catch {
+      // A full disk may have rolled back already; then this fails too, and the first error is the one to tell.
+      _ = try? run("ROLLBACK")
+      throw error
+    }
+  }
+
+  private func prepared(_ sql: String) throws(Failure) -> OpaquePointer {
+    if let statement = statements[sql] { return statement }
+    var statement: OpaquePointer?
+    let code = sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
+    guard code == SQLITE_OK, let statement else { throw failure(code) }
+    statements[sql] = statement
+    return statement
+  }
+
+  private func bind(_ value: Value, at index: Int32, to statement: OpaquePointer) throws(Failure) {
+    // SQLITE_TRANSIENT, a macro that doesn't import: SQLite copies the bytes before the call returns.
+    let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+    let code: Int32 =
+      switch value {
+      case .null: sqlite3_bind_null(statement, index)
+      case .integer(let integer): sqlite3_bind_int64(statement, index, integer)
+      case .real(let real): sqlite3_bind_double(statement, index, real)
+      case .text(let text): sqlite3_bind_text(statement, index, text, -1, transient)
+      case .blob(let bytes): sqlite3_bind_blob(statement, index, bytes, Int32(bytes.count), transient)
+      }
+    guard code == SQLITE_OK else { throw failure(code) }
+  }
+
+  private func column(_ statement: OpaquePointer, _ index: Int32) -> Value {
+    switch sqlite3_column_type(statement, index) {
+    case SQLITE_INTEGER: return .integer(sqlite3_column_int64(statement, index))
+    case SQLITE_FLOAT: return .real(sqlite3_column_double(statement, index))
+    case SQLITE_TEXT:
+      guard let text = sqlite3_column_text(statement, index) else { return .null }
+      return .text(String(cString: text))
+    case SQLITE_BLOB:
+      let count = Int(sqlite3_column_bytes(statement, index))
+      guard let bytes = sqlite3_column_blob(statement, index) else { return .blob([]) }
+      return .blob(Array(UnsafeRawBufferPointer(start: bytes, count: count)))
+    default: return .null
+    }
+  }
+
+  private func failure(_ code: Int32) -> Failure {
+    let message = handle.map { String(cString: sqlite3_errmsg($0)) } ?? String(cString: sqlite3_errstr(code))
+    return Failure(code: code, message: message)
+  }
+}

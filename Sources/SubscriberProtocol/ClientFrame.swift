@@ -1,0 +1,197 @@
+import BroadcastChannels
+
+/// What a client says on a `touchline.v1` connection. The prose is in docs/subscriber-protocol.md.
+public struct ClientFrame: Sendable {
+  /// What is asked for.
+  public enum Request: Sendable {
+    /// To receive a channel; `since` resumes.
+    case subscribe(since: StreamPosition?)
+    /// To receive it no longer.
+    case unsubscribe
+    /// Everything up to a sequence number was received.
+    case acknowledge(sequence: Int)
+    /// To send a message into it.
+    case publish(Publish)
+  }
+
+  /// A message to publish, checked as far as it can be without knowing the channel.
+  public struct Publish: Sendable {
+    /// How urgently.
+    public let priority: Priority
+    /// Whether and until when it is stored.
+    public let expiration: Expiration
+    /// The payload, or what is wrong with it, which is said only after the channel was found.
+    public let payload: Result<Payload, Refusal>
+  }
+
+  /// The id or alias, as the client wrote it.
+  public let channel: String
+  /// The client's name for the request, echoed in the answer.
+  public let requestID: RequestID?
+  /// What is asked for.
+  public let request: Request
+}
+
+/// Why a frame can't be carried out.
+public enum FrameError: Error, Sendable {
+  /// The frame is no JSON object: the connection is closed after it.
+  case broken(String)
+  /// The frame is understood and wrong: an error is answered and the connection goes on.
+  case refused(ErrorFrame)
+}
+
+extension ClientFrame {
+  static let types = ["subscribe", "unsubscribe", "ack", "publish"]
+
+  private static let keys: [String: [String]] = [
+    "subscribe": ["type", "channel", "epoch", "seq", "request-id"],
+    "unsubscribe": ["type", "channel", "request-id"],
+    "ack": ["type", "channel", "seq", "request-id"],
+    "publish": ["type", "channel", "priority", "expiration", "request-id", "aps"],
+  ]
+
+  /// Reads a frame.
+  ///
+  /// - Throws: ``FrameError/broken(_:)`` for text that is no JSON object, ``FrameError/refused(_:)`` for an unknown
+  ///   type, a missing or unknown field, or a value that can't be.
+  public init(_ text: [UInt8]) throws(FrameError) {
+    let document: JSONDocument
+    do throws(JSONSyntaxError) {
+      document = try JSONDocument(text)
+    } catch {
+      throw .broken("the frame is not JSON: \(error)")
+    }
+    let root = document.root
+    guard let members = root.members else { throw .broken("the frame is \(root.described); an object was expected") }
+
+    let id = root["request-id"]
+    let requestID = id?.string.flatMap { RequestID($0) }
+    let channel = root["channel"]?.string
+    func refuse(_ reason: String, _ message: String) -> FrameError {
+      .refused(ErrorFrame(reason: reason, message: message, channel: channel, requestID: id?.string))
+    }
+    if let id, requestID == nil {
+      throw refuse(RefusalReason.badMessageID.rawValue, "request-id is \(id.described); a UUID was expected")
+    }
+    guard let type = root["type"] else {
+      throw refuse("MissingType", "the frame has no \"type\"; one of \(Self.types.joined(separator: ", ")) was expected")
+    }
+    guard let name = type.string, let allowed = Self.keys[name] else {
+      let hint = type.string.map { Suggestion.phrase(for: $0, among: Self.types) } ?? ""
+      throw refuse(
+        "UnknownType", "type is \(type.described); one of \(Self.types.joined(separator: ", ")) was expected\(hint)")
+    }
+    if let unknown = members.first(where: { !allowed.contains($0.name) }) {
+      throw refuse(
+        RefusalReason.badRequestParams.rawValue,
+        "\"\(unknown.name)\" is no field of a \(name) frame\(Suggestion.phrase(for: unknown.name, among: allowed))")
+    }
+    guard let channel else {
+      throw refuse(
+        RefusalReason.missingChannelID.rawValue, "a \(name) frame needs \"channel\": an id or an alias, as a string")
+    }
+    self.channel = channel
+    self.requestID = requestID
+    switch name {
+    case "subscribe": request = .subscribe(since: try Self.position(root, refuse))
+    case "unsubscribe": request = .unsubscribe
+    case "ack": request = .acknowledge(sequence: try Self.sequence(root, refuse))
+    default: request = .publish(try Self.publish(root, document, refuse))
+    }
+  }
+
+  private static func position(
+    _ root: JSONValue, _ refuse: (String, String) -> FrameError
+  ) throws(FrameError) -> StreamPosition? {
+    guard let epoch = root["epoch"] else {
+      if root["seq"] == nil { return nil }
+      throw refuse(RefusalReason.badRequestParams.rawValue, "\"seq\" resumes only together with \"epoch\"")
+    }
+    guard let text = epoch.string, !text.isEmpty else {
+      throw refuse(RefusalReason.badRequestParams.rawValue, "\"epoch\" is \(epoch.described); a string was expected")
+    }
+    return StreamPosition(epoch: text, sequence: try sequence(root, refuse))
+  }
+
+  private static func sequence(
+    _ root: JSONValue, _ refuse: (String, String) -> FrameError
+  ) throws(FrameError) -> Int {
+    guard let value = root["seq"], let number = value.number?.int.flatMap({ Int(exactly: $0) }), number >= 0 else {
+      throw refuse(
+        RefusalReason.badRequestParams.rawValue,
+        "\"seq\" is \(root["seq"]?.described ?? "missing"); a sequence number of the channel was expected")
+    }
+    return number
+  }
+
+  private static func publish(
+    _ root: JSONValue, _ document: JSONDocument, _ refuse: (String, String) -> FrameError
+  ) throws(FrameError) -> Publish {
+    var expiration = Expiration.once
+    if let value = root["expiration"] {
+      guard let seconds = value.number?.int, let read = Expiration(unixSeconds: seconds) else {
+        throw refuse(
+          RefusalReason.badExpirationDate.rawValue,
+          "\"expiration\" is \(value.described); Unix seconds, or 0 to store nothing, were expected")
+      }
+      expiration = read
+    }
+    var priority = Priority.immediate
+    if let value = root["priority"] {
+      guard let number = value.number?.int, let read = Priority(rawValue: Int(clamping: number)) else {
+        throw refuse(
+          RefusalReason.badPriority.rawValue, "\"priority\" is \(value.described); 10, 5 or 1 was expected")
+      }
+      priority = read
+    }
+    return Publish(priority: priority, expiration: expiration, payload: payload(root["aps"], document))
+  }
+
+  private static func payload(_ aps: JSONValue?, _ document: JSONDocument) -> Result<Payload, Refusal> {
+    guard let aps else {
+      return .failure(Refusal(.payloadEmpty, "the frame has no \"aps\"; the payload's object was expected"))
+    }
+    let size = aps.range.count + #"{"aps":}"#.utf8.count
+    guard size <= Limits.broadcastPayloadBytes else {
+      return .failure(
+        Refusal(.payloadTooLarge, "the payload is \(size) bytes; at most \(Limits.broadcastPayloadBytes) are allowed"))
+    }
+    do throws(PayloadError) {
+      return .success(try Payload(aps: aps, in: document))
+    } catch {
+      return .failure(error.refusal)
+    }
+  }
+}
+
+// MARK: Writing
+
+extension ClientFrame {
+  /// A `subscribe` frame.
+  public static func subscribe(_ channel: String, since position: StreamPosition?) -> [UInt8] {
+    text([
+      "type": "\"subscribe\"", "channel": JSONWriter.quoted(channel),
+      "epoch": position.map { JSONWriter.quoted($0.epoch) }, "seq": position.map { String($0.sequence) },
+    ])
+  }
+
+  /// An `ack` frame: everything up to the number was received.
+  public static func acknowledge(_ channel: String, sequence: Int) -> [UInt8] {
+    text(["type": "\"ack\"", "channel": JSONWriter.quoted(channel), "seq": String(sequence)])
+  }
+
+  /// A `publish` frame around the bytes of an `aps` object.
+  public static func publish(
+    _ channel: String, aps: [UInt8], priority: Priority, expiration: Int64, requestID: RequestID
+  ) -> [UInt8] {
+    text([
+      "type": "\"publish\"", "channel": JSONWriter.quoted(channel), "priority": String(priority.rawValue),
+      "expiration": String(expiration), "request-id": JSONWriter.quoted(requestID.text),
+      "aps": String(decoding: aps, as: UTF8.self),
+    ])
+  }
+
+  private static func text(_ members: KeyValuePairs<String, String?>) -> [UInt8] {
+    Array(JSONWriter.object(members).utf8)
+  }
+}

@@ -1,0 +1,248 @@
+import BroadcastChannels
+import Foundation
+
+/// What the server says on a `touchline.v1` connection. The prose is in docs/subscriber-protocol.md.
+public enum ServerFrame: Sendable {
+  /// A subscription stands; what follows comes after this position.
+  case subscribed(SubscribedFrame)
+  /// A message of a channel.
+  case message(MessageFrame)
+  /// A published message was accepted.
+  case published(PublishedFrame)
+  /// An acknowledgement was counted.
+  case acknowledged(channel: String, sequence: Int)
+  /// A request was refused.
+  case error(ErrorFrame)
+  /// A subscription ended.
+  case unsubscribed(channel: String, reason: String)
+}
+
+/// The answer to a subscription.
+public struct SubscribedFrame: Sendable, Hashable {
+  /// The channel's id.
+  public let channel: String
+  /// Its alias, if it has one.
+  public let alias: String?
+  /// The place of its newest delivery.
+  public let position: StreamPosition
+  /// Whether it stores its newest message.
+  public let storagePolicy: StoragePolicy
+
+  /// Makes the frame.
+  public init(channel: String, alias: String?, position: StreamPosition, storagePolicy: StoragePolicy) {
+    self.channel = channel
+    self.alias = alias
+    self.position = position
+    self.storagePolicy = storagePolicy
+  }
+}
+
+/// A message as it reaches a subscriber.
+public struct MessageFrame: Sendable {
+  /// The channel's id.
+  public let channel: String
+  /// The message's place.
+  public let position: StreamPosition
+  /// The message's name.
+  public let uniqueID: String
+  /// The priority that it was published with.
+  public let priority: Priority
+  /// When the channel let it out, in Unix seconds.
+  public let sent: Double
+  /// What it says.
+  public let payload: Payload
+}
+
+/// The answer to an accepted publish.
+public struct PublishedFrame: Sendable, Hashable {
+  /// The channel's id.
+  public let channel: String
+  /// The request's name, when it had one.
+  public let requestID: String?
+  /// The message's name.
+  public let uniqueID: String
+  /// What was done with it.
+  public let outcome: Outcome
+  /// The `budget` object.
+  public let budget: JSONText
+  /// Whether the request repeated an earlier one.
+  public let isRepetition: Bool
+
+  /// Makes the frame.
+  public init(
+    channel: String, requestID: String?, uniqueID: String, outcome: Outcome, budget: JSONText, isRepetition: Bool
+  ) {
+    self.channel = channel
+    self.requestID = requestID
+    self.uniqueID = uniqueID
+    self.outcome = outcome
+    self.budget = budget
+    self.isRepetition = isRepetition
+  }
+}
+
+/// A refused request.
+public struct ErrorFrame: Sendable, Hashable {
+  /// The API's code, or one of the protocol's own.
+  public let reason: String
+  /// What was wrong and what to do.
+  public let message: String
+  /// The channel, as the client named it.
+  public let channel: String?
+  /// The request's name, when it had one.
+  public let requestID: String?
+  /// Seconds after which trying again can succeed.
+  public let retryAfter: Double?
+
+  /// Makes the frame.
+  public init(
+    reason: String, message: String, channel: String? = nil, requestID: String? = nil, retryAfter: Double? = nil
+  ) {
+    self.reason = reason
+    self.message = message
+    self.channel = channel
+    self.requestID = requestID
+    self.retryAfter = retryAfter
+  }
+
+  /// Makes the frame for a refusal.
+  public init(_ refusal: Refusal, channel: String?, requestID: String?) {
+    self.init(
+      reason: refusal.reason.rawValue, message: refusal.detail, channel: channel, requestID: requestID,
+      retryAfter: refusal.retryAfter)
+  }
+}
+
+// MARK: Writing
+
+extension ServerFrame {
+  /// The frame's JSON.
+  public var text: [UInt8] { Array(json.utf8) }
+
+  private var json: String {
+    switch self {
+    case .subscribed(let frame):
+      JSONWriter.object([
+        "type": "\"subscribed\"", "channel": JSONWriter.quoted(frame.channel),
+        "alias": frame.alias.map(JSONWriter.quoted), "epoch": JSONWriter.quoted(frame.position.epoch),
+        "seq": String(frame.position.sequence), "message-storage-policy": String(frame.storagePolicy.rawValue),
+      ])
+    case .message(let frame):
+      JSONWriter.object([
+        "type": "\"message\"", "channel": JSONWriter.quoted(frame.channel),
+        "epoch": JSONWriter.quoted(frame.position.epoch), "seq": String(frame.position.sequence),
+        "unique-id": JSONWriter.quoted(frame.uniqueID), "priority": String(frame.priority.rawValue),
+        "sent": String(format: "%.6f", frame.sent), "aps": String(decoding: frame.payload.aps, as: UTF8.self),
+      ])
+    case .published(let frame):
+      JSONWriter.object([
+        "type": "\"published\"", "channel": JSONWriter.quoted(frame.channel),
+        "request-id": frame.requestID.map(JSONWriter.quoted), "unique-id": JSONWriter.quoted(frame.uniqueID),
+        "outcome": JSONWriter.quoted(frame.outcome.rawValue), "repeated": frame.isRepetition ? "true" : nil,
+        "budget": frame.budget.string,
+      ])
+    case .acknowledged(let channel, let sequence):
+      JSONWriter.object([
+        "type": "\"acknowledged\"", "channel": JSONWriter.quoted(channel), "seq": String(sequence),
+      ])
+    case .error(let frame):
+      JSONWriter.object([
+        "type": "\"error\"", "reason": JSONWriter.quoted(frame.reason), "message": JSONWriter.quoted(frame.message),
+        "channel": frame.channel.map(JSONWriter.quoted), "request-id": frame.requestID.map(JSONWriter.quoted),
+        "retry-after": frame.retryAfter.map(JSONWriter.seconds),
+      ])
+    case .unsubscribed(let channel, let reason):
+      JSONWriter.object([
+        "type": "\"unsubscribed\"", "channel": JSONWriter.quoted(channel), "reason": JSONWriter.quoted(reason),
+      ])
+    }
+  }
+
+  /// A delivery as a frame.
+  public static func message(_ delivery: Delivery, channel: ChannelID) -> ServerFrame {
+    .message(
+      MessageFrame(
+        channel: channel.base64, position: delivery.position, uniqueID: delivery.message.uniqueID.text,
+        priority: delivery.message.priority, sent: delivery.sent.timeIntervalSince1970,
+        payload: delivery.message.payload))
+  }
+}
+
+// MARK: Reading
+
+extension ServerFrame {
+  /// Reads a frame as a subscriber does.
+  ///
+  /// - Returns: nil for a type that this version doesn't know, which a client passes over.
+  /// - Throws: ``FrameError/broken(_:)`` for anything else that can't be read.
+  public static func read(_ text: [UInt8]) throws(FrameError) -> ServerFrame? {
+    let document: JSONDocument
+    do throws(JSONSyntaxError) {
+      document = try JSONDocument(text)
+    } catch {
+      throw .broken("the server sent a frame that is not JSON: \(error)")
+    }
+    let root = document.root
+    let channel = root["channel"]?.string
+    switch root["type"]?.string {
+    case "subscribed":
+      guard let channel, let position = position(root),
+        let number = root["message-storage-policy"]?.number?.int,
+        let policy = StoragePolicy(rawValue: Int(clamping: number))
+      else { throw incomplete("subscribed") }
+      return .subscribed(
+        SubscribedFrame(
+          channel: channel, alias: root["alias"]?.string, position: position, storagePolicy: policy))
+    case "message": return .message(try message(root, document))
+    case "published":
+      guard let channel, let uniqueID = root["unique-id"]?.string,
+        let outcome = root["outcome"]?.string.flatMap({ Outcome(rawValue: $0) })
+      else { throw incomplete("published") }
+      let budget = root["budget"].map { JSONText(compacting: document.bytes[$0.range]) }
+      return .published(
+        PublishedFrame(
+          channel: channel, requestID: root["request-id"]?.string, uniqueID: uniqueID, outcome: outcome,
+          budget: budget ?? JSONText(compacting: "null".utf8), isRepetition: root["repeated"]?.bool ?? false))
+    case "acknowledged":
+      guard let channel, let sequence = root["seq"]?.number?.int else { throw incomplete("acknowledged") }
+      return .acknowledged(channel: channel, sequence: Int(sequence))
+    case "error":
+      guard let reason = root["reason"]?.string else { throw incomplete("error") }
+      return .error(
+        ErrorFrame(
+          reason: reason, message: root["message"]?.string ?? "", channel: channel,
+          requestID: root["request-id"]?.string, retryAfter: root["retry-after"]?.number?.double))
+    case "unsubscribed":
+      guard let channel else { throw incomplete("unsubscribed") }
+      return .unsubscribed(channel: channel, reason: root["reason"]?.string ?? "")
+    case .some: return nil
+    case nil: throw .broken("the server sent a frame without a type")
+    }
+  }
+
+  private static func position(_ root: JSONValue) -> StreamPosition? {
+    guard let epoch = root["epoch"]?.string, let sequence = root["seq"]?.number?.int.flatMap({ Int(exactly: $0) })
+    else { return nil }
+    return StreamPosition(epoch: epoch, sequence: sequence)
+  }
+
+  private static func message(_ root: JSONValue, _ document: JSONDocument) throws(FrameError) -> MessageFrame {
+    guard let channel = root["channel"]?.string, let position = position(root),
+      let uniqueID = root["unique-id"]?.string,
+      let priority = root["priority"]?.number?.int.flatMap({ Priority(rawValue: Int(clamping: $0)) }),
+      let sent = root["sent"]?.number?.double, let aps = root["aps"]
+    else { throw incomplete("message") }
+    let payload: Payload
+    do throws(PayloadError) {
+      payload = try Payload(aps: aps, in: document)
+    } catch {
+      throw .broken("the server sent a message whose payload can't be read: \(error)")
+    }
+    return MessageFrame(
+      channel: channel, position: position, uniqueID: uniqueID, priority: priority, sent: sent, payload: payload)
+  }
+
+  private static func incomplete(_ type: String) -> FrameError {
+    .broken("the server sent an incomplete \(type) frame")
+  }
+}
