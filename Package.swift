@@ -10,7 +10,9 @@ let package = Package(
     .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
 
     // I/O without a rule.
-    .target(name: "EventLoop", dependencies: ["CLibwebsockets", "CLibuv"]),
+    // CLibwebsocketsShims: the handful of macros Swift cannot import.
+    .target(name: "CLibwebsocketsShims", dependencies: ["CLibwebsockets"]),
+    .target(name: "EventLoop", dependencies: ["CLibwebsockets", "CLibwebsocketsShims", "CLibuv"]),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
 
     // Rules without I/O.
