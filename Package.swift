@@ -11,7 +11,9 @@ let package = Package(
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
 
     // I/O without a rule.
-    .target(name: "EventLoop", dependencies: ["CLibwebsockets", "CLibuv"]),
+    // CLibwebsocketsShims: the handful of macros Swift cannot import.
+    .target(name: "CLibwebsocketsShims", dependencies: ["CLibwebsockets"]),
+    .target(name: "EventLoop", dependencies: ["CLibwebsockets", "CLibwebsocketsShims", "CLibuv"]),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
 
     // Rules without I/O.

@@ -1,0 +1,146 @@
+// Why: one thread, one libuv loop, and on it at most one libwebsockets context in "foreign loop" mode, so
+// that timers, signals, listeners, HTTP and WebSocket connections share a single epoll set and need no
+// lock among each other. With an internal loop lws_service() would block inside uv_run()
+// (lib/event-libs/libuv/libuv.c, elops_run_pt_uv), so the loop is always ours.
+//
+// Ending it has an order that lws dictates: the first lws_context_destroy() only starts closing sockets,
+// their handles close in later loop turns, and a second call after uv_run() returned frees the rest.
+
+import CLibuv
+import Glibc
+
+/// A libuv loop with everything that runs on it. Confined to the thread that calls ``run()``: create its
+/// servers, clients and timers on that thread (or before `run()`), and use ``remote`` from elsewhere.
+public final class EventLoop {
+  /// The way in from other threads.
+  public let remote = LoopRemote()
+
+  let uv: UnsafeMutablePointer<uv_loop_t>
+  private(set) var hasEnded = false
+  private var isStopping = false
+  private var wake: UnsafeMutablePointer<uv_async_t>?
+  private var soonJobs: [() -> Void] = []
+  private var resources: [ObjectIdentifier: any LoopResource] = [:]
+  private var websockets: LibwebsocketsContext?
+
+  /// Makes a loop that is ready for timers, servers and clients.
+  /// - Throws: ``EventLoopError/noLoop(reason:)`` when the system refuses another epoll descriptor.
+  public init() throws {
+    signal(SIGPIPE, SIG_IGN)
+    uv = .allocate(capacity: 1)
+    let made = uv_loop_init(uv)
+    guard made == 0 else {
+      uv.deallocate()
+      throw EventLoopError.noLoop(reason: describe(uvError: made))
+    }
+    let wake = UnsafeMutablePointer<uv_async_t>.allocate(capacity: 1)
+    let opened = uv_async_init(uv, wake) { handle in
+      Handle.owner(of: handle, as: WeakLoop.self)?.loop?.runJobs()
+    }
+    guard opened == 0 else {
+      wake.deallocate()
+      uv_loop_close(uv)
+      uv.deallocate()
+      throw EventLoopError.noLoop(reason: describe(uvError: opened))
+    }
+    Handle.attach(wake, to: WeakLoop(self))
+    self.wake = wake
+    remote.connect(wake)
+  }
+
+  deinit {
+    // A loop that was never run still owns descriptors.
+    if !hasEnded { end() }
+  }
+
+  /// Serves the loop until ``stop()``; when it returns, every socket and handle is closed and freed.
+  public func run() {
+    guard !hasEnded else { return }
+    uv_run(uv, UV_RUN_DEFAULT)
+    end()
+  }
+
+  /// Ends the loop soon: all handles, sockets and connections are closed and `run()` returns. Call it on
+  /// the loop's thread. For a graceful end close the connections first and stop when they are gone.
+  public func stop() {
+    guard !isStopping, !hasEnded else { return }
+    isStopping = true
+    soon { [weak self] in self?.closeEverything() }
+  }
+
+  /// Monotonic time in seconds; its zero has no meaning.
+  public var now: Double { Double(uv_hrtime()) / 1e9 }
+
+  /// Raises the soft limit on open descriptors to the hard one, at most to `ceiling`. Call it before the
+  /// first server or client: libwebsockets sizes its tables by the limit at that moment (16 bytes each).
+  public static func raiseDescriptorLimit(ceiling: UInt = 262_144) {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+    let wanted = min(limit.rlim_max, rlim_t(ceiling))
+    guard wanted > limit.rlim_cur else { return }
+    limit.rlim_cur = wanted
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  }
+
+  // MARK: - For the module
+
+  /// Runs `job` in a later turn of the loop, never inside the caller.
+  func soon(_ job: @escaping () -> Void) {
+    soonJobs.append(job)
+    if let wake { uv_async_send(wake) }
+  }
+
+  var acceptsResources: Bool { wake != nil }
+
+  func keep(_ resource: any LoopResource) { resources[ObjectIdentifier(resource)] = resource }
+
+  func release(_ resource: any LoopResource) { resources[ObjectIdentifier(resource)] = nil }
+
+  /// The libwebsockets context, made on first use.
+  func websocketsContext() throws -> LibwebsocketsContext {
+    if let websockets { return websockets }
+    guard acceptsResources else { throw EventLoopError.noLoop(reason: "the loop has ended") }
+    let context = try LibwebsocketsContext(loop: self)
+    websockets = context
+    return context
+  }
+
+  // MARK: - Ending
+
+  private func runJobs() {
+    for job in remote.takeJobs() { job() }
+    let jobs = soonJobs
+    soonJobs = []
+    for job in jobs { job() }
+  }
+
+  private func closeEverything() {
+    guard let wake else { return }
+    remote.disconnect()
+    self.wake = nil
+    for resource in resources.values { resource.loopEnds() }
+    resources = [:]
+    websockets?.beginDestruction()
+    Handle.close(wake)
+  }
+
+  private func end() {
+    closeEverything()
+    uv_run(uv, UV_RUN_DEFAULT)
+    websockets?.finishDestruction()
+    websockets = nil
+    // lws closes two static handles in the second destroy: they need a last turn.
+    uv_run(uv, UV_RUN_DEFAULT)
+    uv_loop_close(uv)
+    uv.deallocate()
+    hasEnded = true
+    // What was to be said "soon" is still said: closed() comes exactly once, also at the end.
+    while !soonJobs.isEmpty { runJobs() }
+  }
+}
+
+/// The wake-up handle must not keep its loop alive.
+private final class WeakLoop {
+  weak var loop: EventLoop?
+  init(_ loop: EventLoop) { self.loop = loop }
+}

@@ -1,0 +1,217 @@
+// Why: one request, one connection, one answer. Keep-alive of lws' client is left out: its queue of
+// pipelined transactions fails all that wait when the server closes.
+
+import CLibwebsockets
+import CLibwebsocketsShims
+
+/// Why a request got no answer.
+public enum HTTPClientError: Error, Equatable, CustomStringConvertible {
+  /// Not an `http://` URL, or a method that is none.
+  case badRequest(String)
+  /// Nobody listens there, or the connection broke before the answer was whole.
+  case unreachable(address: String, reason: String)
+  /// No whole answer in time.
+  case timedOut(address: String)
+  /// The answer's body is longer than 1 MiB.
+  case tooLarge(address: String)
+
+  /// One line for a log.
+  public var description: String {
+    switch self {
+    case .badRequest(let what): "\(what) cannot be requested"
+    case .unreachable(let address, let reason): "no answer from \(address): \(reason)"
+    case .timedOut(let address): "\(address) did not answer in time"
+    case .tooLarge(let address): "\(address) answered with more than 1 MiB"
+    }
+  }
+}
+
+/// A whole answer.
+public struct HTTPClientResponse: Sendable, Equatable {
+  /// The status code.
+  public var status: Int
+  /// The headers that were asked for and are there, by lower-case name.
+  public var headers: [String: String]
+  /// The body, without transfer coding.
+  public var body: [UInt8]
+}
+
+/// Sends HTTP/1.1 requests, each over its own connection.
+public final class HTTPClient {
+  private let loop: EventLoop
+
+  /// Makes a client; it holds no connection by itself.
+  public init(loop: EventLoop) { self.loop = loop }
+
+  /// Sends a request. Redirects are not followed.
+  /// - Parameters:
+  ///   - url: `http://host:port/path?query`, path and query already encoded. A host name is looked up with
+  ///     a blocking call.
+  ///   - timeout: seconds until the whole answer must be there.
+  ///   - readableHeaders: lower-case names of the answer's headers to read.
+  ///   - completion: called once, on the loop's thread, never inside this call.
+  public func send(
+    method: String = "GET", url: String, headers: [(String, String)] = [], body: [UInt8] = [],
+    timeout: Double = 10, readableHeaders: [String] = [],
+    completion: @escaping (Result<HTTPClientResponse, HTTPClientError>) -> Void
+  ) {
+    guard let target = ClientURL(url, scheme: "http"), !method.isEmpty, method.utf8.allSatisfy(isTokenByte)
+    else {
+      loop.soon { completion(.failure(.badRequest("\(method) \(url)"))) }
+      return
+    }
+    let transfer = Transfer(
+      loop: loop, target: target, method: method, body: body, readable: readableHeaders, completion: completion)
+    transfer.start(headers: headers, timeout: timeout)
+  }
+}
+
+private final class Transfer: WebSocketEndpoint {
+  private let loop: EventLoop
+  private let target: ClientURL
+  private let method: String
+  private let body: [UInt8]
+  private let readable: [String]
+  private var headers: [(String, String)] = []
+  private var completion: ((Result<HTTPClientResponse, HTTPClientError>) -> Void)?
+  private var response: HTTPClientResponse?
+  private var lastsUntilClose = false
+  private var timer: LoopTimer?
+
+  private static let maxBodyBytes = 1_048_576
+
+  init(
+    loop: EventLoop, target: ClientURL, method: String, body: [UInt8], readable: [String],
+    completion: @escaping (Result<HTTPClientResponse, HTTPClientError>) -> Void
+  ) {
+    self.loop = loop
+    self.target = target
+    self.method = method
+    self.body = body
+    self.readable = readable
+    self.completion = completion
+  }
+
+  func start(headers: [(String, String)], timeout: Double) {
+    self.headers = headers + [("connection", "close")]
+    if !body.isEmpty || ["POST", "PUT", "PATCH"].contains(method) {
+      self.headers.append(("content-length", String(body.count)))
+    }
+    guard let context = try? loop.websocketsContext() else { return fail("the loop has ended") }
+    timer = loop.schedule(after: timeout) { [weak self] in self?.timedOut() }
+    var info = lws_client_connect_info()
+    info.port = Int32(target.port)
+    info.local_protocol_name = Statics.cString(Statics.protocolName)
+    info.ssl_connection = Int32(LCCSCF_HTTP_NO_FOLLOW_REDIRECT.rawValue)
+    let started = target.host.withCString { host in
+      target.path.withCString { path in
+        target.hostHeader.withCString { hostHeader in
+          method.withCString { method in
+            info.address = host
+            info.path = path
+            info.host = hostHeader
+            info.method = method
+            return context.connect(&info, endpoint: self)
+          }
+        }
+      }
+    }
+    if !started { fail("connection refused") }
+  }
+
+  override func handle(
+    _ reason: lws_callback_reasons, _ data: UnsafeMutableRawPointer?, _ count: Int
+  ) -> Int32 {
+    guard let wsi else { return 0 }
+    switch reason {
+    case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
+      guard appendHeaders(headers, to: data, count) == 0 else { return -1 }
+      if !body.isEmpty {
+        lws_client_http_body_pending(wsi, 1)
+        lws_callback_on_writable(wsi)
+      }
+    case LWS_CALLBACK_CLIENT_HTTP_WRITEABLE: return writeBody(wsi)
+    case LWS_CALLBACK_ESTABLISHED_CLIENT_HTTP: return answered(wsi)
+    case LWS_CALLBACK_RECEIVE_CLIENT_HTTP: return read(wsi)
+    case LWS_CALLBACK_RECEIVE_CLIENT_HTTP_READ:
+      guard let data else { return 0 }
+      response?.body.append(contentsOf: UnsafeRawBufferPointer(start: data, count: count))
+      guard (response?.body.count ?? 0) <= Self.maxBodyBytes else {
+        finish(.failure(.tooLarge(address: target.address)))
+        return -1
+      }
+    case LWS_CALLBACK_COMPLETED_CLIENT_HTTP:
+      if let response { finish(.success(response)) }
+      return -1
+    case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
+      let text = data.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: count), as: UTF8.self) }
+      fail(text.map { String($0.prefix { $0 != "\0" }) } ?? "connection refused")
+    case LWS_CALLBACK_CLOSED_CLIENT_HTTP, LWS_CALLBACK_WSI_DESTROY:
+      if let response, lastsUntilClose {
+        finish(.success(response))
+      } else {
+        fail("connection closed")
+      }
+    default: break
+    }
+    return 0
+  }
+
+  private func writeBody(_ wsi: OpaquePointer) -> Int32 {
+    guard !body.isEmpty else { return 0 }
+    lws_client_http_body_pending(wsi, 0)
+    let room = shim_lws_pre()
+    var buffer = [UInt8](repeating: 0, count: room)
+    buffer.append(contentsOf: body)
+    return buffer.withUnsafeMutableBufferPointer { buffer in
+      guard let start = buffer.baseAddress else { return -1 }
+      // What the socket does not take is copied and sent by lws itself.
+      return lws_write(wsi, start + room, body.count, LWS_WRITE_HTTP_FINAL) < 0 ? -1 : 0
+    }
+  }
+
+  private func answered(_ wsi: OpaquePointer) -> Int32 {
+    let status = Int(lws_http_client_http_response(wsi))
+    var found: [String: String] = [:]
+    for name in readable { found[name] = copyHeader(wsi, named: name) }
+    let response = HTTPClientResponse(status: status, headers: found, body: [])
+    self.response = response
+    let length = copyHeader(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH)
+    lastsUntilClose = length == nil && copyHeader(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) == nil
+    // lws would wait for a body that never comes.
+    guard status != 204, status != 304, method != "HEAD" else {
+      finish(.success(response))
+      return -1
+    }
+    return 0
+  }
+
+  private func read(_ wsi: OpaquePointer) -> Int32 {
+    var room = [CChar](repeating: 0, count: 16_384)
+    return room.withUnsafeMutableBufferPointer { buffer in
+      var start = buffer.baseAddress
+      var count = Int32(buffer.count)
+      return lws_http_client_read(wsi, &start, &count) < 0 ? -1 : 0
+    }
+  }
+
+  private func fail(_ reason: String) {
+    finish(.failure(.unreachable(address: target.address, reason: reason)))
+  }
+
+  private func timedOut() {
+    let wsi = self.wsi
+    finish(.failure(.timedOut(address: target.address)))
+    if let wsi { lws_set_timeout(wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_SYNC) }
+  }
+
+  /// Says the result once and lets lws end the connection alone.
+  private func finish(_ result: Result<HTTPClientResponse, HTTPClientError>) {
+    guard let completion else { return }
+    self.completion = nil
+    timer?.cancel()
+    timer = nil
+    if let context = try? loop.websocketsContext() { context.release(self) }
+    loop.soon { completion(result) }
+  }
+}

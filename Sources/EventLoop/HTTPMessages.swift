@@ -1,0 +1,134 @@
+// Why: requests and responses as plain values, so that a service can be tested without a socket.
+
+/// A whole HTTP/1.x request.
+public struct HTTPRequest: Sendable {
+  /// As sent: methods are case-sensitive (RFC 9110 section 9.1).
+  public var method: String
+  /// The path without the query, percent-decoded, otherwise untouched: `//`, `.` and `..` stay, and an
+  /// encoded slash cannot be told from a plain one (use ``rawPath`` for that).
+  public var path: String
+  /// The path without the query, exactly as sent.
+  public var rawPath: String
+  /// The query's pairs in order, decoded (`+` is a space); a name without `=` has an empty value.
+  public var query: [(name: String, value: String)]
+  /// The peer's numeric address, without its port.
+  public var remoteAddress: String
+  /// The body without transfer coding, at most `maxBodyBytes` long.
+  public var body: [UInt8]
+  /// The body was longer than `maxBodyBytes`; the surplus is thrown away and the connection ends after
+  /// the answer.
+  public var bodyTruncated: Bool
+  var fields: [(name: String, value: String)]
+
+  /// Makes a request, for tests of a service.
+  /// - Parameter headers: names are compared in lower case.
+  public init(
+    method: String, path: String, query: [(name: String, value: String)] = [],
+    headers: [(String, String)] = [], remoteAddress: String = "127.0.0.1", body: [UInt8] = [],
+    bodyTruncated: Bool = false
+  ) {
+    self.method = method
+    self.path = path
+    self.rawPath = path
+    self.query = query
+    self.remoteAddress = remoteAddress
+    self.body = body
+    self.bodyTruncated = bodyTruncated
+    self.fields = headers.map { (name: $0.0.lowercased(), value: $0.1) }
+  }
+
+  /// The header's value without surrounding blanks, repaired where it is not UTF-8; several headers of
+  /// one name are joined by `, ` (RFC 9110 section 5.3).
+  /// - Parameter name: in lower case.
+  public func header(_ name: String) -> String? {
+    var found: String?
+    for field in fields where field.name == name {
+      found = found.map { "\($0), \(field.value)" } ?? field.value
+    }
+    return found
+  }
+
+  /// Whether the comma-separated list in header `name` has `token`, in any case.
+  func hasToken(_ token: String, in name: String) -> Bool {
+    guard let list = header(name) else { return false }
+    return listItems(list).contains { $0.lowercased() == token }
+  }
+}
+
+/// The items of a comma-separated header value, without blanks around them and without empty ones.
+func listItems(_ value: String) -> [String] {
+  value.split(separator: ",").map { item in
+    let trimmed = item.drop { $0 == " " || $0 == "\t" }
+    return String(trimmed.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
+  }.filter { !$0.isEmpty }
+}
+
+/// A whole HTTP response.
+public struct HTTPResponse: Sendable {
+  /// The status code, 200 to 599.
+  public var status: Int
+  /// Header names and values; `content-length`, `connection` and `date` are added by the server.
+  public var headers: [(String, String)]
+  /// The body; not sent with 204 and 304, nor as an answer to HEAD.
+  public var body: [UInt8]
+
+  /// Makes a response.
+  public init(status: Int, headers: [(String, String)] = [], body: [UInt8] = []) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+
+  /// The server's own refusals: a small JSON object with a `reason`.
+  static func refusal(_ status: Int, _ reason: String, headers: [(String, String)] = []) -> HTTPResponse {
+    HTTPResponse(
+      status: status, headers: [("content-type", "application/json")] + headers,
+      body: Array("{\"reason\":\"\(reason)\"}\n".utf8))
+  }
+
+  /// Status line and headers, the empty line included. `length` nil: the body ends with the connection.
+  func head(length: Int?, keepAlive: Bool, date: String) -> [UInt8] {
+    var text = "HTTP/1.1 \(status) \(Self.phrase(status))\r\n"
+    for (name, value) in headers { text += "\(Self.clean(name)): \(Self.clean(value))\r\n" }
+    if let length, status != 204, status != 304 { text += "content-length: \(length)\r\n" }
+    text += "date: \(date)\r\n"
+    text += keepAlive ? "connection: keep-alive\r\n\r\n" : "connection: close\r\n\r\n"
+    return Array(text.utf8)
+  }
+
+  /// A line break in a header would let its value write further headers.
+  private static func clean(_ text: String) -> String {
+    guard text.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 }) else { return text }
+    return String(decoding: text.utf8.map { $0 < 0x20 && $0 != 0x09 ? 0x20 : $0 }, as: UTF8.self)
+  }
+
+  private static func phrase(_ status: Int) -> String {
+    switch status {
+    case 200: "OK"
+    case 201: "Created"
+    case 202: "Accepted"
+    case 204: "No Content"
+    case 304: "Not Modified"
+    case 400: "Bad Request"
+    case 401: "Unauthorized"
+    case 403: "Forbidden"
+    case 404: "Not Found"
+    case 405: "Method Not Allowed"
+    case 408: "Request Timeout"
+    case 409: "Conflict"
+    case 410: "Gone"
+    case 411: "Length Required"
+    case 413: "Content Too Large"
+    case 414: "URI Too Long"
+    case 417: "Expectation Failed"
+    case 426: "Upgrade Required"
+    case 429: "Too Many Requests"
+    case 431: "Request Header Fields Too Large"
+    case 500: "Internal Server Error"
+    case 501: "Not Implemented"
+    case 503: "Service Unavailable"
+    case 505: "HTTP Version Not Supported"
+    default: "Status"
+    }
+  }
+}

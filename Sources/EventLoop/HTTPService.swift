@@ -1,0 +1,91 @@
+// Why: the seam between the server and what it is for. A service decides; how bytes move is not its matter.
+
+/// What a server asks, always on the loop's thread.
+public protocol HTTPService: AnyObject {
+  /// Answers a request through `exchange`, now or later, once.
+  func respond(to request: HTTPRequest, _ exchange: HTTPExchange)
+  /// Decides on a WebSocket handshake that is otherwise in order.
+  func upgrade(_ request: HTTPRequest) -> UpgradeDecision
+}
+
+/// What becomes of a WebSocket handshake.
+public enum UpgradeDecision {
+  /// The connection opens and reports to this handler.
+  case accept(any StreamHandler)
+  /// The peer gets this answer instead, and the connection ends.
+  case refuse(HTTPResponse)
+}
+
+/// How a server listens and what it tolerates.
+public struct ServerOptions: Sendable {
+  /// A numeric IPv4 or IPv6 address of this machine, or `localhost`.
+  public var host: String
+  /// The port; 0 takes a free one.
+  public var port: UInt16
+  /// Bytes of a request's head, from the first to the empty line; more is answered with 431.
+  public var maxHeaderBytes = 8_192
+  /// Bytes of a request's body that a service gets to see.
+  public var maxBodyBytes = 65_536
+  /// Bytes of a WebSocket message from the peer; more closes with 1009.
+  public var maxMessageBytes = 16_384
+  /// Seconds a peer may take to send a whole request.
+  public var handshakeTimeout = 10.0
+  /// Seconds a connection may rest between two requests, and a response may wait to be read.
+  public var idleTimeout = 30.0
+  /// WebSocket subprotocols; the first one of these that the client offers, in the client's order, is taken.
+  public var subprotocols: [String] = []
+  /// Connections the kernel may keep waiting for accept.
+  public var backlog: Int32 = 4_096
+
+  /// Options with the defaults stated at each property.
+  public init(host: String = "127.0.0.1", port: UInt16 = 0) {
+    self.host = host
+    self.port = port
+  }
+}
+
+/// One request that waits for its answer. Exactly one of ``answer(_:)`` and ``stream(status:headers:handler:)``
+/// counts; what comes after it, or after the peer left, does nothing.
+public final class HTTPExchange {
+  private weak var connection: HTTPConnection?
+  private let isHead: Bool
+  private let remoteAddress: String
+  private let loop: EventLoop
+
+  init(connection: HTTPConnection, request: HTTPRequest, loop: EventLoop) {
+    self.connection = connection
+    self.loop = loop
+    isHead = request.method == "HEAD"
+    remoteAddress = request.remoteAddress
+  }
+
+  /// Whether an answer would reach nobody: the peer is gone, or was answered already.
+  public var isClosed: Bool { connection == nil }
+
+  /// Sends the response; the connection then goes on with the next request if the client wants that.
+  public func answer(_ response: HTTPResponse) {
+    guard let connection else { return }
+    self.connection = nil
+    connection.answer(response, isHead: isHead)
+  }
+
+  /// Begins a response whose body lasts as long as the connection, for server-sent events. The handler's
+  /// `opened` is called before this returns. When the peer is gone already, only `closed` follows.
+  @discardableResult
+  public func stream(
+    status: Int = 200, headers: [(String, String)], handler: any StreamHandler
+  ) -> Connection {
+    let stream = Connection(
+      kind: .eventStream, remoteAddress: remoteAddress, subprotocol: nil, now: loop.now, handler: handler)
+    guard let connection else {
+      loop.soon { stream.ended(code: nil, reason: "") }
+      return stream
+    }
+    self.connection = nil
+    connection.beginStream(HTTPResponse(status: status, headers: headers), stream)
+    return stream
+  }
+
+  /// The connection broke before an answer was given.
+  func abandon() { connection = nil }
+}

@@ -1,0 +1,181 @@
+// Why: the only file that makes and destroys a lws context, and the only lws callback of the module. One
+// protocol serves everything: connections find their Swift object through the opaque pointer of the wsi,
+// so no per-session memory of lws is used and subprotocols are not lws protocols (they are answered in
+// LWS_CALLBACK_ADD_HEADERS, lib/roles/ws/server-ws.c, handshake_0405).
+
+import CLibuv
+import CLibwebsockets
+import Glibc
+import Synchronization
+
+/// What a wsi reports to. The context keeps it alive from ``LibwebsocketsContext/keep(_:)`` until
+/// ``LibwebsocketsContext/release(_:)``; lws itself holds no reference.
+class WebSocketEndpoint {
+  var wsi: OpaquePointer?
+
+  func handle(_ reason: lws_callback_reasons, _ data: UnsafeMutableRawPointer?, _ count: Int) -> Int32 { 0 }
+}
+
+final class LibwebsocketsContext {
+  private let raw: OpaquePointer
+  private let vhost: OpaquePointer
+  private let adoption: Adoption
+  private var endpoints: [ObjectIdentifier: WebSocketEndpoint] = [:]
+  private let loopList: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+
+  init(loop: EventLoop) throws {
+    let loopList = UnsafeMutablePointer<UnsafeMutableRawPointer?>.allocate(capacity: 1)
+    loopList.initialize(to: UnsafeMutableRawPointer(loop.uv))
+    let adoption = Adoption()
+    var info = lws_context_creation_info()
+    info.port = CONTEXT_PORT_NO_LISTEN_SERVER
+    info.protocols = Statics.protocols
+    info.gid = -1
+    info.uid = -1
+    info.options = UInt64(LWS_SERVER_OPTION_LIBUV)
+    info.foreign_loops = loopList
+    info.user = Unmanaged.passUnretained(adoption).toOpaque()
+    info.retry_and_idle_policy = Statics.neverProbe
+    // Room for long request lines and headers of outgoing requests; WebSocket reads stay at the
+    // protocol's rx_buffer_size.
+    info.pt_serv_buf_size = 16_384
+    info.max_http_header_data = 16_384
+    // Made on demand, held by clients that wait for an answer (lib/roles/http/parsers.c).
+    info.max_http_header_pool = 16_384
+    // All deadlines are ours: lws' own timers only run once its sockets have been serviced (lws_uv_idle).
+    info.timeout_secs = 3_600
+    info.connect_timeout_secs = 3_600
+
+    let made = Statics.withProcessLock { () -> OpaquePointer? in
+      lws_set_log_level(0, nil)
+      return lws_create_context(&info)
+    }
+    guard let made, let vhost = lws_get_vhost_by_name(made, "default") else {
+      loopList.deallocate()
+      throw EventLoopError.noContext
+    }
+    self.raw = made
+    self.vhost = vhost
+    self.adoption = adoption
+    self.loopList = loopList
+  }
+
+  /// Gives a connected socket to lws together with the request it has to answer, and says whether
+  /// `endpoint` is an established WebSocket afterwards. The socket belongs to lws in either case.
+  func adopt(_ descriptor: Int32, handshake: [UInt8], endpoint: WebSocketEndpoint) -> Bool {
+    keep(endpoint)
+    adoption.endpoint = endpoint
+    defer { adoption.endpoint = nil }
+    // lws_adopt_socket_vhost_readbuf() parses the bytes and answers before it returns, because a header
+    // table is at hand (lib/core-net/adopt.c, adopt_socket_readbuf).
+    let wsi = handshake.withUnsafeBytes { bytes in
+      lws_adopt_socket_vhost_readbuf(
+        vhost, descriptor, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+    }
+    if wsi != nil, endpoint.wsi != nil { return true }
+    release(endpoint)
+    return false
+  }
+
+  /// Starts an outgoing connection. `false`: it failed at once and `endpoint` hears nothing.
+  func connect(_ info: inout lws_client_connect_info, endpoint: WebSocketEndpoint) -> Bool {
+    keep(endpoint)
+    info.context = raw
+    info.vhost = vhost
+    info.opaque_user_data = Unmanaged.passUnretained(endpoint).toOpaque()
+    info.retry_and_idle_policy = Statics.neverProbe
+    guard let wsi = lws_client_connect_via_info(&info) else {
+      release(endpoint)
+      return false
+    }
+    // A connection that failed inside the call has reported so and is not kept any more.
+    if endpoints[ObjectIdentifier(endpoint)] != nil { endpoint.wsi = wsi }
+    return true
+  }
+
+  func keep(_ endpoint: WebSocketEndpoint) { endpoints[ObjectIdentifier(endpoint)] = endpoint }
+
+  func release(_ endpoint: WebSocketEndpoint) {
+    if let wsi = endpoint.wsi { lws_set_opaque_user_data(wsi, nil) }
+    endpoint.wsi = nil
+    endpoints[ObjectIdentifier(endpoint)] = nil
+  }
+
+  /// Starts closing every socket; the loop must turn before ``finishDestruction()``.
+  func beginDestruction() { Statics.withProcessLock { lws_context_destroy(raw) } }
+
+  func finishDestruction() {
+    Statics.withProcessLock { lws_context_destroy(raw) }
+    loopList.deallocate()
+    endpoints = [:]
+  }
+}
+
+/// The endpoint whose socket is being adopted: its wsi has no opaque pointer before it is established.
+private final class Adoption {
+  var endpoint: WebSocketEndpoint?
+}
+
+/// The C structures lws reads during the whole life of the process.
+enum Statics {
+  private static let lock = Mutex(())
+
+  /// Making and destroying contexts loads plugins and initialises OpenSSL in process-wide variables
+  /// (lib/core/context.c): one at a time.
+  static func withProcessLock<Result>(_ body: () -> Result) -> Result {
+    lock.withLock { _ in body() }
+  }
+
+  static let protocolName: StaticString = "touchline"
+
+  nonisolated(unsafe) static let protocols: UnsafePointer<lws_protocols> = {
+    let list = UnsafeMutablePointer<lws_protocols>.allocate(capacity: 2)
+    list.initialize(repeating: lws_protocols(), count: 2)
+    list[0].name = cString(protocolName)
+    list[0].callback = dispatch
+    // The receive buffer is most of what a connection costs; a write above tx_packet_size would be
+    // copied and sent in pieces (lib/core-net/output.c, lws_issue_raw).
+    list[0].rx_buffer_size = 1_024
+    list[0].tx_packet_size = 200_000
+    return UnsafePointer(list)
+  }()
+
+  /// All zero: no validity pings, no hang-up, no timer a connection (lib/core-net/wsi-timeout.c,
+  /// _lws_validity_confirmed_role).
+  nonisolated(unsafe) static let neverProbe: UnsafePointer<lws_retry_bo_t> = {
+    let policy = UnsafeMutablePointer<lws_retry_bo_t>.allocate(capacity: 1)
+    policy.initialize(to: lws_retry_bo_t())
+    return UnsafePointer(policy)
+  }()
+
+  static func cString(_ string: StaticString) -> UnsafePointer<CChar> {
+    UnsafeRawPointer(string.utf8Start).assumingMemoryBound(to: CChar.self)
+  }
+}
+
+private func dispatch(
+  _ wsi: OpaquePointer?, _ reason: lws_callback_reasons, _ user: UnsafeMutableRawPointer?,
+  _ data: UnsafeMutableRawPointer?, _ count: Int
+) -> Int32 {
+  switch reason {
+  case LWS_CALLBACK_PROTOCOL_INIT, LWS_CALLBACK_PROTOCOL_DESTROY, LWS_CALLBACK_WSI_CREATE,
+    LWS_CALLBACK_GET_THREAD_ID, LWS_CALLBACK_EVENT_WAIT_CANCELLED, LWS_CALLBACK_LOCK_POLL,
+    LWS_CALLBACK_UNLOCK_POLL, LWS_CALLBACK_ADD_POLL_FD, LWS_CALLBACK_DEL_POLL_FD,
+    LWS_CALLBACK_CHANGE_MODE_POLL_FD:
+    // These come without a connection, or with a wsi that is none yet.
+    return 0
+  case LWS_CALLBACK_ADD_HEADERS, LWS_CALLBACK_ESTABLISHED:
+    guard let wsi, let user = lws_context_user(lws_get_context(wsi)) else { return -1 }
+    guard let endpoint = Unmanaged<Adoption>.fromOpaque(user).takeUnretainedValue().endpoint else { return -1 }
+    if reason == LWS_CALLBACK_ESTABLISHED {
+      endpoint.wsi = wsi
+      lws_set_opaque_user_data(wsi, Unmanaged.passUnretained(endpoint).toOpaque())
+    }
+    return endpoint.handle(reason, data, count)
+  default:
+    guard let wsi, let owner = lws_get_opaque_user_data(wsi) else { return 0 }
+    let endpoint = Unmanaged<WebSocketEndpoint>.fromOpaque(owner).takeUnretainedValue()
+    endpoint.wsi = wsi
+    return endpoint.handle(reason, data, count)
+  }
+}
