@@ -32,5 +32,12 @@ let package = Package(
     .target(
       name: "BroadcastServer",
       dependencies: ["BroadcastChannels", "SubscriberProtocol", "ChannelStore", "EventLoop"]),
+    .target(name: "BroadcastClient", dependencies: ["BroadcastChannels", "SubscriberProtocol", "EventLoop"]),
+    .executableTarget(
+      name: "touchline",
+      dependencies: [
+        "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
+        "BroadcastServer", "BroadcastClient", "EventLoop",
+      ]),
   ]
 )

@@ -30,7 +30,8 @@ public struct ServerLog: Sendable {
   /// A log that keeps nothing.
   public static let silent = ServerLog(lowest: .error) { _, _ in }
 
-  func callAsFunction(_ level: Level, _ message: @autoclosure () -> String) {
+  /// Writes a line if it matters enough.
+  public func callAsFunction(_ level: Level, _ message: @autoclosure () -> String) {
     guard level >= lowest else { return }
     write(level, Self.oneLine(message()))
   }

@@ -175,6 +175,11 @@ extension ClientFrame {
     ])
   }
 
+  /// An `unsubscribe` frame.
+  public static func unsubscribe(_ channel: String) -> [UInt8] {
+    text(["type": "\"unsubscribe\"", "channel": JSONWriter.quoted(channel)])
+  }
+
   /// An `ack` frame: everything up to the number was received.
   public static func acknowledge(_ channel: String, sequence: Int) -> [UInt8] {
     text(["type": "\"ack\"", "channel": JSONWriter.quoted(channel), "seq": String(sequence)])

@@ -98,6 +98,11 @@ public struct BundleID: Sendable, Hashable, CustomStringConvertible {
     self.identifier = identifier
   }
 
+  private init(unchecked identifier: String) { self.identifier = identifier }
+
+  /// The app that is assumed where nobody names one: `com.example.scores`.
+  public static let scores = BundleID(unchecked: "com.example.scores")
+
   /// Whether the id carries a push-type suffix, which belongs into `apns-topic` and not here.
   public var hasPushTypeSuffix: Bool { identifier.contains(".push-type.") }
 

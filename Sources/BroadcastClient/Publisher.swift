@@ -1,0 +1,222 @@
+import BroadcastChannels
+import EventLoop
+import Foundation
+import SubscriberProtocol
+
+/// A message for a ``Publisher`` to send.
+public struct OutgoingMessage: Sendable {
+  /// The `aps` object.
+  public let aps: [UInt8]
+  /// How urgently.
+  public let priority: Priority
+  /// `apns-expiration`: Unix seconds, or 0.
+  public let expiration: Int64
+
+  /// Makes a message.
+  public init(aps: [UInt8], priority: Priority, expiration: Int64) {
+    self.aps = aps
+    self.priority = priority
+    self.expiration = expiration
+  }
+}
+
+/// Publishes messages into a channel in order, many at once, each exactly once.
+///
+/// Messages are pipelined over one session. Each has a request id, so that after a lost connection everything
+/// unanswered is sent again and the server publishes nothing twice. The pipeline is no deeper than what the server
+/// reports as left of the publish rate, so a fast feed is slowed down instead of refused; where it is refused all the
+/// same, with 429 or 503, it waits as long as the server asks, or backs off, and goes on in order.
+public final class Publisher: WebSocketClientHandler {
+  /// What became of a message.
+  public typealias Answer = Result<PublishedFrame, RequestFailure>
+
+  private struct Item {
+    let message: OutgoingMessage
+    let requestID: RequestID
+    let completion: (Answer) -> Void
+    var answer: Answer?
+    var isSent = false
+  }
+
+  private let loop: EventLoop
+  private let server: ServerAddress
+  private let channel: String
+  private let patience: Double
+  private let notice: (String) -> Void
+
+  private var socket: WebSocketClient?
+  private var items: [Item] = []
+  private var places: [String: Int] = [:]
+  /// How many items were completed and removed before the first of `items`.
+  private var completed = 0
+  private var inFlight = 0
+  private var depth = 1
+  private var pause: LoopTimer?
+  private var backoff = Backoff()
+  private var random = SystemRandomNumberGenerator()
+  private var failingSince: Double?
+  private var hasConnected = false
+
+  /// Messages in flight at most, however much the server allows.
+  private static let maximumDepth = 256
+
+  /// Called when the queue has become short, so that a feed can be read on.
+  public var onRoom: (() -> Void)?
+
+  /// Makes a publisher and connects.
+  ///
+  /// - Parameters:
+  ///   - channel: an id or an alias.
+  ///   - patience: seconds for which a message is tried again before it counts as failed.
+  ///   - notice: told when something is tried again.
+  public init(
+    loop: EventLoop, server: ServerAddress, channel: String, patience: Double = 60,
+    notice: @escaping (String) -> Void = { _ in }
+  ) {
+    self.loop = loop
+    self.server = server
+    self.channel = channel
+    self.patience = patience
+    self.notice = notice
+    connect()
+  }
+
+  /// Messages that wait or are in flight.
+  public var backlog: Int { items.count }
+
+  /// Queues a message; the completions are called in the order of the messages.
+  public func publish(_ message: OutgoingMessage, _ completion: @escaping (Answer) -> Void) {
+    let requestID = RequestID.random(using: &random)
+    places[requestID.text] = completed + items.count
+    items.append(Item(message: message, requestID: requestID, completion: completion))
+    if socket == nil, pause == nil, items.count == 1 { connect() }
+    pump()
+  }
+
+  /// Closes the connection.
+  public func close() {
+    pause?.cancel()
+    socket?.close(code: 1000, reason: "done")
+  }
+
+  // MARK: Sending
+
+  private func pump() {
+    guard let socket, socket.isOpen, pause == nil else { return }
+    for index in items.indices where items[index].answer == nil && !items[index].isSent {
+      guard inFlight < depth else { return }
+      let item = items[index]
+      items[index].isSent = true
+      inFlight += 1
+      socket.send(
+        text: ClientFrame.publish(
+          channel, aps: item.message.aps, priority: item.message.priority, expiration: item.message.expiration,
+          requestID: item.requestID))
+    }
+  }
+
+  private func answered(_ requestID: String?, _ answer: Answer) {
+    guard let requestID, let place = places.removeValue(forKey: requestID) else { return }
+    items[place - completed].answer = answer
+    inFlight -= 1
+    failingSince = nil
+    while let first = items.first, let answer = first.answer {
+      items.removeFirst()
+      completed += 1
+      first.completion(answer)
+    }
+    if items.count < Self.maximumDepth { onRoom?() }
+    pump()
+  }
+
+  /// Sends a refused message again after a while, and nothing else before it.
+  private func retry(_ frame: ErrorFrame) {
+    guard let requestID = frame.requestID, let place = places[requestID] else { return }
+    let since = failingSince ?? loop.now
+    failingSince = since
+    let wait = max(frame.retryAfter ?? 0, backoff.next(using: &random))
+    guard loop.now + wait - since <= patience else {
+      answered(requestID, .failure(RequestFailure(reason: frame.reason, "\(frame.reason): \(frame.message)")))
+      return
+    }
+    items[place - completed].isSent = false
+    inFlight -= 1
+    depth = 1
+    guard pause == nil else { return }
+    notice("\(frame.reason); trying again in \(JSONWriter.seconds(wait)) s")
+    pause = loop.schedule(after: wait) { [weak self] in
+      self?.pause = nil
+      self?.pump()
+    }
+  }
+
+  // MARK: Connection
+
+  private func connect() {
+    socket = WebSocketClient(
+      loop: loop, url: server.webSocket("/v1/events"), subprotocols: ["touchline.v1"], handler: self)
+  }
+
+  private func reconnect(_ problem: String) {
+    socket = nil
+    inFlight = 0
+    depth = 1
+    for index in items.indices { items[index].isSent = false }
+    guard !items.isEmpty else {
+      // Nothing is under way: connect again when there is.
+      return
+    }
+    let since = failingSince ?? loop.now
+    failingSince = since
+    let wait = backoff.next(using: &random)
+    guard hasConnected, loop.now + wait - since <= patience else {
+      fail(problem)
+      return
+    }
+    notice("\(problem); trying again in \(JSONWriter.seconds(wait)) s")
+    loop.schedule(after: wait) { [weak self] in self?.connect() }
+  }
+
+  private func fail(_ problem: String) {
+    let failure = RequestFailure("\(problem); is a server running at \(server)? Start one with: touchline serve")
+    let waiting = items
+    completed += items.count
+    items = []
+    places = [:]
+    for item in waiting { item.completion(item.answer ?? .failure(failure)) }
+  }
+
+  // MARK: WebSocketClientHandler
+
+  /// The session stands: what is unanswered goes out.
+  public func opened(_ client: WebSocketClient) {
+    hasConnected = true
+    backoff.reset()
+    pump()
+  }
+
+  /// An answer came.
+  public func received(text: [UInt8], _ client: WebSocketClient) {
+    guard case .some(let frame) = try? ServerFrame.read(text) else { return }
+    switch frame {
+    case .published(let frame):
+      backoff.reset()
+      let left = (try? JSONDocument(frame.budget.bytes))?.root["publish-rate"]?["remaining"]?.number?.int
+      depth = min(Self.maximumDepth, max(1, left.map { Int($0) } ?? Self.maximumDepth))
+      answered(frame.requestID, .success(frame))
+    case .error(let frame) where ["TooManyRequests", "ServiceUnavailable", "Shutdown"].contains(frame.reason):
+      retry(frame)
+    case .error(let frame):
+      answered(frame.requestID, .failure(RequestFailure(reason: frame.reason, "\(frame.reason): \(frame.message)")))
+    default: break
+    }
+  }
+
+  /// The connection ended: what is unanswered is sent again.
+  public func closed(_ client: WebSocketClient, code: UInt16?, reason: String) {
+    reconnect("the connection to \(server) was lost\(reason.isEmpty ? "" : " (\(reason))")")
+  }
+
+  /// No connection came about.
+  public func failed(_ client: WebSocketClient, _ error: WebSocketClientError) { reconnect("\(error)") }
+}

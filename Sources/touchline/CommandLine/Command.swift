@@ -1,0 +1,15 @@
+/// One command of the program.
+protocol Command {
+  static var usage: CommandUsage { get }
+
+  /// Carries it out.
+  ///
+  /// - Returns: the exit code.
+  /// - Throws: ``UsageError`` for a command line that makes no sense (exit 2), anything else for a failure (exit 1).
+  static func run(_ arguments: Arguments) throws -> Int32
+}
+
+extension String {
+  /// The text with blanks behind it, up to a width in characters.
+  func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
+}

@@ -1,0 +1,69 @@
+import Foundation
+
+/// Standard output and standard error: results on the one, everything else on the other.
+enum Console {
+  /// Writes a line of result.
+  ///
+  /// A reader that has gone away, as `| head -1` does, ends the program quietly.
+  static func print(_ line: String) { write(line + "\n", to: STDOUT_FILENO) }
+
+  /// Writes text as it is.
+  static func printText(_ text: String) { write(text, to: STDOUT_FILENO) }
+
+  /// Tells something that is no result.
+  static func note(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
+
+  /// Replaces the current line of standard error: progress.
+  static func progress(_ line: String) { write("\r\u{1B}[K\(line)", to: STDERR_FILENO) }
+
+  /// Clears the progress line.
+  static func endProgress() { write("\r\u{1B}[K", to: STDERR_FILENO) }
+
+  static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
+  static let errorIsTerminal = isatty(STDERR_FILENO) == 1
+
+  /// Whether standard output shows colours: on a terminal, and never with NO_COLOR.
+  static let outputHasColour = outputIsTerminal && allowsColour
+  static let errorHasColour = errorIsTerminal && allowsColour
+
+  private static let allowsColour: Bool = {
+    let environment = ProcessInfo.processInfo.environment
+    return (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+  }()
+
+  enum Style: String {
+    case green = "32"
+    case yellow = "33"
+    case red = "31"
+    case bold = "1"
+    case dim = "2"
+  }
+
+  /// Text in a style, on a standard output that shows it.
+  static func styled(_ text: String, _ style: Style) -> String {
+    outputHasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+  }
+
+  private static func write(_ text: String, to descriptor: Int32) {
+    var bytes = Array(text.utf8)[...]
+    while !bytes.isEmpty {
+      let count = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+      if count > 0 {
+        bytes = bytes.dropFirst(count)
+      } else if errno == EAGAIN {
+        var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        _ = Foundation.poll(&poll, 1, 1_000)
+      } else if errno != EINTR {
+        if descriptor == STDOUT_FILENO { exit(errno == EPIPE ? 0 : 1) }
+        return
+      }
+    }
+  }
+}
+
+extension String {
+  /// The text without control characters, which a payload must not send to a terminal.
+  var printable: String {
+    String(String.UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
+  }
+}

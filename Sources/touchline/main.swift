@@ -1,0 +1,3 @@
+import Foundation
+
+exit(Touchline.run(Array(CommandLine.arguments.dropFirst())))
