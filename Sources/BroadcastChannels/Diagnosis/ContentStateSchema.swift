@@ -20,6 +20,12 @@ public struct ContentStateSchema: Sendable, Hashable {
     public let name: String
     /// The type.
     public let type: PropertyType
+
+    /// Makes a property.
+    public init(name: String, type: PropertyType) {
+      self.name = name
+      self.type = type
+    }
   }
 
   /// The properties, in the order of the definition.
