@@ -16,6 +16,19 @@ class WebSocketEndpoint {
   func handle(_ reason: lws_callback_reasons, _ data: UnsafeMutableRawPointer?, _ count: Int) -> Int32 { 0 }
 }
 
+/// Ends a connection of lws now, whatever is pending. Not from inside one of its callbacks.
+func destroy(_ wsi: OpaquePointer) {
+  guard lws_partial_buffered(wsi) != 0 else {
+    lws_set_timeout(wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_SYNC)
+    return
+  }
+  // With something buffered a synchronous kill only begins to flush (lib/core-net/close.c,
+  // LRS_FLUSHING_BEFORE_CLOSE), an expired timeout does not (lib/core-net/wsi-timeout.c,
+  // lws_sul_wsitimeout_cb). Timeouts are looked at after socket events only: shutdown() makes one.
+  lws_set_timeout(wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_ASYNC)
+  shutdown(lws_get_socket_fd(wsi), Int32(SHUT_RDWR))
+}
+
 final class LibwebsocketsContext {
   private let raw: OpaquePointer
   private let vhost: OpaquePointer

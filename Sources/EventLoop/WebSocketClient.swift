@@ -106,6 +106,7 @@ private final class ClientSocket: WebSocketEndpoint {
   private var wantsPing = false
   private var closing: (code: UInt16, reason: String)?
   private var peerClosing: (code: UInt16?, reason: String)?
+  private var closeIsSent = false
   private var timer: LoopTimer?
   private var refusalStatus: Int?
   private var refusalBody: [UInt8] = []
@@ -161,21 +162,23 @@ private final class ClientSocket: WebSocketEndpoint {
   func close(code: UInt16, reason: String) {
     guard closing == nil, handler != nil else { return }
     closing = (code, reason)
-    guard isOpen, let wsi else { return }
-    lws_callback_on_writable(wsi)
-    timer?.cancel()
-    timer = loop.schedule(after: 5) { [weak self] in self?.kill() }
+    if isOpen, let wsi {
+      armKiller()
+      lws_callback_on_writable(wsi)
+    }
   }
 
-  private func kill() {
-    guard let wsi else { return }
-    lws_set_timeout(wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_SYNC)
+  private func armKiller() {
+    timer?.cancel()
+    timer = loop.schedule(after: 5) { [weak self] in
+      if let wsi = self?.wsi { destroy(wsi) }
+    }
   }
 
   private func timedOut() {
     let wsi = self.wsi
     fail(.timedOut(address: target.address))
-    if let wsi { lws_set_timeout(wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_SYNC) }
+    if let wsi { destroy(wsi) }
   }
 
   // MARK: - What lws says
@@ -188,11 +191,14 @@ private final class ClientSocket: WebSocketEndpoint {
     case LWS_CALLBACK_ESTABLISHED_CLIENT_HTTP: return answered()
     case LWS_CALLBACK_RECEIVE_CLIENT_HTTP_READ:
       if let data { refusalBody.append(contentsOf: UnsafeRawBufferPointer(start: data, count: count)) }
+    case LWS_CALLBACK_CLIENT_FILTER_PRE_ESTABLISH:
+      // The last moment the answer's headers exist.
+      if let wsi { client?.subprotocol = copyHeader(wsi, WSI_TOKEN_PROTOCOL) }
     case LWS_CALLBACK_CLIENT_ESTABLISHED: established()
     case LWS_CALLBACK_CLIENT_RECEIVE: received(data, count)
     case LWS_CALLBACK_CLIENT_RECEIVE_PONG: client?.lastHeard = loop.now
     case LWS_CALLBACK_CLIENT_WRITEABLE: return writable()
-    case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE: peerCloses(data, count)
+    case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE: return peerCloses(data, count)
     case LWS_CALLBACK_CLIENT_CONNECTION_ERROR: connectionFailed(data, count)
     case LWS_CALLBACK_CLIENT_CLOSED, LWS_CALLBACK_WSI_DESTROY: gone()
     default: break
@@ -223,9 +229,11 @@ private final class ClientSocket: WebSocketEndpoint {
     timer?.cancel()
     timer = nil
     client.lastHeard = loop.now
-    client.subprotocol = copyHeader(wsi, WSI_TOKEN_PROTOCOL)
     loop.soon { [self] in handler?.opened(client) }
-    if closing != nil { lws_callback_on_writable(wsi) }
+    if closing != nil {
+      armKiller()
+      lws_callback_on_writable(wsi)
+    }
   }
 
   private func writable() -> Int32 {
@@ -236,17 +244,23 @@ private final class ClientSocket: WebSocketEndpoint {
     }
     if wantsPing {
       wantsPing = false
-      _ = write([], LWS_WRITE_PING, wsi)
+      _ = write([0x3f], LWS_WRITE_PING, wsi)
     } else if !queue.isEmpty {
       let next = queue.removeFirst()
       pendingBytes -= next.count
       guard write(next, LWS_WRITE_TEXT, wsi) else { return -1 }
-    } else if let closing {
-      var reason = closeReasonBytes(closing.reason)
-      lws_close_reason(wsi, lws_close_status(UInt32(closing.code)), &reason, reason.count)
-      return -1
+    } else if let closing, !closeIsSent {
+      closeIsSent = true
+      let body = [UInt8(closing.code >> 8), UInt8(closing.code & 0xff)] + closeReasonBytes(closing.reason)
+      // A client's frames are masked (RFC 6455 section 5.3). Written whole, as in ServerSocket, because
+      // lws_close_reason() loses the frame in a _DEBUG build.
+      let mask = withUnsafeBytes(of: UInt32.random(in: .min ... .max)) { Array($0) }
+      let masked = body.indices.map { body[$0] ^ mask[$0 % 4] }
+      let frame = [0x88, 0x80 | UInt8(body.count)] + mask + masked
+      guard shim_write_raw(wsi, frame, frame.count) >= 0 else { return -1 }
     }
-    if wantsPing || !queue.isEmpty || closing != nil { lws_callback_on_writable(wsi) }
+    let isMore = wantsPing || !queue.isEmpty || (closing != nil && !closeIsSent)
+    if isMore { lws_callback_on_writable(wsi) }
     return 0
   }
 
@@ -272,13 +286,15 @@ private final class ClientSocket: WebSocketEndpoint {
     loop.soon { [self] in handler?.received(text: whole, client) }
   }
 
-  private func peerCloses(_ data: UnsafeMutableRawPointer?, _ count: Int) {
-    guard closing == nil, peerClosing == nil else { return }
+  private func peerCloses(_ data: UnsafeMutableRawPointer?, _ count: Int) -> Int32 {
+    guard closing == nil else { return -1 }
+    guard peerClosing == nil else { return 0 }
     let body = Array(UnsafeRawBufferPointer(start: data, count: data == nil ? 0 : count))
     peerClosing =
       body.count < 2
       ? (nil, "")
       : (UInt16(body[0]) << 8 | UInt16(body[1]), String(decoding: body.dropFirst(2), as: UTF8.self))
+    return 0
   }
 
   private func connectionFailed(_ data: UnsafeMutableRawPointer?, _ count: Int) {

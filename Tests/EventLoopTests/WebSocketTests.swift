@@ -148,7 +148,7 @@ import Testing
   }
 
   @Test func aStalledReaderLosesNothingAndGetsPingsBetweenFrames() throws {
-    let server = try TestServer()
+    let server = try TestServer { $0.sendBufferBytes = 32_768 }
     defer { server.stop() }
     let socket = try RawSocket(port: server.port, receiveBuffer: 4_096)
     socket.upgrade()
@@ -229,8 +229,9 @@ import Testing
       recorder.connection?.ping()
       return recorder.connection?.lastHeard ?? 0
     }
-    #expect(socket.readFrame()?.opcode == 9)
-    socket.write(clientFrame(10, []))
+    let ping = try #require(socket.readFrame())
+    #expect(ping.opcode == 9)
+    socket.write(clientFrame(10, ping.payload))
     try recorder.events.wait("pong") { $0.last == "ponged" }
     #expect(try server.loop.on { _ in recorder.connection?.lastHeard ?? 0 } > before)
   }
