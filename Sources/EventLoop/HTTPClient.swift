@@ -61,7 +61,8 @@ public final class HTTPClient {
       return
     }
     let transfer = Transfer(
-      loop: loop, target: target, method: method, body: body, readable: readableHeaders, completion: completion)
+      loop: loop, target: target, method: method, body: body, readable: readableHeaders,
+      completion: completion)
     transfer.start(headers: headers, timeout: timeout)
   }
 }

@@ -222,7 +222,9 @@ private func dispatch(
     return 0
   case LWS_CALLBACK_ADD_HEADERS, LWS_CALLBACK_ESTABLISHED:
     guard let wsi, let user = lws_context_user(lws_get_context(wsi)) else { return -1 }
-    guard let endpoint = Unmanaged<Adoption>.fromOpaque(user).takeUnretainedValue().endpoint else { return -1 }
+    guard let endpoint = Unmanaged<Adoption>.fromOpaque(user).takeUnretainedValue().endpoint else {
+      return -1
+    }
     if reason == LWS_CALLBACK_ESTABLISHED {
       endpoint.wsi = wsi
       lws_set_opaque_user_data(wsi, Unmanaged.passUnretained(endpoint).toOpaque())

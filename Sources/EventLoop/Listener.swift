@@ -126,7 +126,9 @@ private func boundPort(_ descriptor: Int32) -> UInt16 {
   return withUnsafeMutablePointer(to: &address) { pointer in
     _ = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
     // The port lies at the same place in sockaddr_in and sockaddr_in6.
-    return pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { UInt16(bigEndian: $0.pointee.sin_port) }
+    return pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+      UInt16(bigEndian: $0.pointee.sin_port)
+    }
   }
 }
 

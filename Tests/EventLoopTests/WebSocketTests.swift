@@ -142,7 +142,8 @@ import Testing
     #expect(head.hasPrefix("HTTP/1.1 400 "))
     #expect(socket.readAll().contains("UnknownSubprotocol"))
     let other = try RawSocket(port: server.port)
-    #expect(other.upgrade(headers: "Sec-WebSocket-Protocol: b, a\r\n").contains("Sec-WebSocket-Protocol: a\r\n"))
+    #expect(
+      other.upgrade(headers: "Sec-WebSocket-Protocol: b, a\r\n").contains("Sec-WebSocket-Protocol: a\r\n"))
     let third = try RawSocket(port: server.port)
     #expect(!third.upgrade().contains("Sec-WebSocket-Protocol"))
   }
