@@ -8,7 +8,9 @@ struct ClientURL {
 
   var address: String { joinAddress(host, port) }
   /// For the Host header: without the port when it is the scheme's own.
-  var hostHeader: String { port == 80 ? String(joinAddress(host, port).dropLast(3)) : joinAddress(host, port) }
+  var hostHeader: String {
+    port == 80 ? String(joinAddress(host, port).dropLast(3)) : joinAddress(host, port)
+  }
 
   /// nil when it is not a URL of `scheme`, names no host, or has characters that end a request line.
   init?(_ url: String, scheme: String) {

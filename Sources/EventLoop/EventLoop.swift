@@ -28,14 +28,17 @@ public final class EventLoop {
   public init() throws {
     signal(SIGPIPE, SIG_IGN)
     uv = .allocate(capacity: 1)
-    let made = uv_loop_init(uv)
+    let uv = self.uv
+    let made = Statics.withProcessLock { uv_loop_init(uv) }
     guard made == 0 else {
       uv.deallocate()
       throw EventLoopError.noLoop(reason: describe(uvError: made))
     }
     let wake = UnsafeMutablePointer<uv_async_t>.allocate(capacity: 1)
-    let opened = uv_async_init(uv, wake) { handle in
-      Handle.owner(of: handle, as: WeakLoop.self)?.loop?.runJobs()
+    let opened = Statics.withProcessLock {
+      uv_async_init(uv, wake) { handle in
+        Handle.owner(of: handle, as: WeakLoop.self)?.loop?.runJobs()
+      }
     }
     guard opened == 0 else {
       wake.deallocate()

@@ -61,7 +61,8 @@ public final class HTTPClient {
       return
     }
     let transfer = Transfer(
-      loop: loop, target: target, method: method, body: body, readable: readableHeaders, completion: completion)
+      loop: loop, target: target, method: method, body: body, readable: readableHeaders,
+      completion: completion)
     transfer.start(headers: headers, timeout: timeout)
   }
 }
@@ -202,7 +203,7 @@ private final class Transfer: WebSocketEndpoint {
   private func timedOut() {
     let wsi = self.wsi
     finish(.failure(.timedOut(address: target.address)))
-    if let wsi { lws_set_timeout(wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_SYNC) }
+    if let wsi { destroy(wsi) }
   }
 
   /// Says the result once and lets lws end the connection alone.

@@ -68,6 +68,9 @@ public final class HTTPServer: LoopResource {
   }
 
   private func accept(_ descriptor: Int32, _ address: String) {
+    if var size = options.sendBufferBytes {
+      setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+    }
     guard let connection = HTTPConnection(descriptor: descriptor, remoteAddress: address, server: self) else {
       Glibc.close(descriptor)
       return

@@ -34,6 +34,9 @@ public struct ServerOptions: Sendable {
   public var idleTimeout = 30.0
   /// WebSocket subprotocols; the first one of these that the client offers, in the client's order, is taken.
   public var subprotocols: [String] = []
+  /// Bytes the kernel may hold for a peer that reads slowly (SO_SNDBUF, which Linux doubles); nil leaves it
+  /// to the kernel, which grows it to several megabytes.
+  public var sendBufferBytes: Int32?
   /// Connections the kernel may keep waiting for accept.
   public var backlog: Int32 = 4_096
 

@@ -16,11 +16,26 @@ class WebSocketEndpoint {
   func handle(_ reason: lws_callback_reasons, _ data: UnsafeMutableRawPointer?, _ count: Int) -> Int32 { 0 }
 }
 
+/// Ends a connection of lws now, whatever is pending. Not from inside one of its callbacks.
+func destroy(_ wsi: OpaquePointer) {
+  guard lws_partial_buffered(wsi) != 0 else {
+    lws_set_timeout(wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_SYNC)
+    return
+  }
+  // With something buffered a synchronous kill only begins to flush (lib/core-net/close.c,
+  // LRS_FLUSHING_BEFORE_CLOSE), an expired timeout does not (lib/core-net/wsi-timeout.c,
+  // lws_sul_wsitimeout_cb). Timeouts are looked at after socket events only: shutdown() makes one.
+  lws_set_timeout(wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_ASYNC)
+  shutdown(lws_get_socket_fd(wsi), Int32(SHUT_RDWR))
+}
+
 final class LibwebsocketsContext {
   private let raw: OpaquePointer
   private let vhost: OpaquePointer
   private let adoption: Adoption
   private var endpoints: [ObjectIdentifier: WebSocketEndpoint] = [:]
+  private let eventPipe: Int32
+  private let decoys: [Int32]
   private let loopList: UnsafeMutablePointer<UnsafeMutableRawPointer?>
 
   init(loop: EventLoop) throws {
@@ -46,14 +61,20 @@ final class LibwebsocketsContext {
     info.timeout_secs = 3_600
     info.connect_timeout_secs = 3_600
 
+    var decoys: [Int32] = []
+    let before = polledDescriptors(of: loop)
     let made = Statics.withProcessLock { () -> OpaquePointer? in
       lws_set_log_level(0, nil)
+      decoys = (0..<4).map { _ in open("/dev/null", O_RDONLY | O_CLOEXEC) }
       return lws_create_context(&info)
     }
+    eventPipe = polledDescriptors(of: loop).subtracting(before).first ?? -1
     guard let made, let vhost = lws_get_vhost_by_name(made, "default") else {
+      for decoy in decoys { close(decoy) }
       loopList.deallocate()
       throw EventLoopError.noContext
     }
+    self.decoys = decoys
     self.raw = made
     self.vhost = vhost
     self.adoption = adoption
@@ -102,7 +123,23 @@ final class LibwebsocketsContext {
   }
 
   /// Starts closing every socket; the loop must turn before ``finishDestruction()``.
-  func beginDestruction() { Statics.withProcessLock { lws_context_destroy(raw) } }
+  ///
+  /// lws closes its event pipe twice: in lws_plat_pipe_close() now, and in __lws_close_free_wsi_final() a
+  /// loop turn later (lib/core-net/close.c; its log says "close ret 9", EBADF). In between another thread
+  /// may get that number for a socket of its own, which then is closed under its feet. So the number is
+  /// occupied again at once; what opens descriptors in this module does so under the same lock; and for the
+  /// threads of others a few lower numbers become free first, because the kernel gives the lowest one.
+  func beginDestruction() {
+    Statics.withProcessLock {
+      for decoy in decoys { close(decoy) }
+      lws_context_destroy(raw)
+      guard eventPipe >= 0, case let null = open("/dev/null", O_RDONLY | O_CLOEXEC), null >= 0 else { return }
+      guard null != eventPipe else { return }
+      let taken = fcntl(null, F_DUPFD_CLOEXEC, eventPipe)
+      if taken != eventPipe { close(taken) }
+      close(null)
+    }
+  }
 
   func finishDestruction() {
     Statics.withProcessLock { lws_context_destroy(raw) }
@@ -116,12 +153,31 @@ private final class Adoption {
   var endpoint: WebSocketEndpoint?
 }
 
+/// The descriptors under uv_poll of a loop.
+private func polledDescriptors(of loop: EventLoop) -> Set<Int32> {
+  let found = Found()
+  uv_walk(
+    loop.uv,
+    { handle, argument in
+      guard let handle, let argument, uv_handle_get_type(handle) == UV_POLL else { return }
+      var descriptor: Int32 = -1
+      guard uv_fileno(handle, &descriptor) == 0 else { return }
+      Unmanaged<Found>.fromOpaque(argument).takeUnretainedValue().descriptors.insert(descriptor)
+    }, Unmanaged.passUnretained(found).toOpaque())
+  return found.descriptors
+}
+
+private final class Found {
+  var descriptors: Set<Int32> = []
+}
+
 /// The C structures lws reads during the whole life of the process.
 enum Statics {
   private static let lock = Mutex(())
 
   /// Making and destroying contexts loads plugins and initialises OpenSSL in process-wide variables
-  /// (lib/core/context.c): one at a time.
+  /// (lib/core/context.c): one at a time. Also held where this module opens descriptors, see
+  /// ``LibwebsocketsContext/beginDestruction()``.
   static func withProcessLock<Result>(_ body: () -> Result) -> Result {
     lock.withLock { _ in body() }
   }
@@ -166,7 +222,9 @@ private func dispatch(
     return 0
   case LWS_CALLBACK_ADD_HEADERS, LWS_CALLBACK_ESTABLISHED:
     guard let wsi, let user = lws_context_user(lws_get_context(wsi)) else { return -1 }
-    guard let endpoint = Unmanaged<Adoption>.fromOpaque(user).takeUnretainedValue().endpoint else { return -1 }
+    guard let endpoint = Unmanaged<Adoption>.fromOpaque(user).takeUnretainedValue().endpoint else {
+      return -1
+    }
     if reason == LWS_CALLBACK_ESTABLISHED {
       endpoint.wsi = wsi
       lws_set_opaque_user_data(wsi, Unmanaged.passUnretained(endpoint).toOpaque())

@@ -61,7 +61,9 @@ final class Listener: LoopResource {
       var address = sockaddr_storage()
       var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
       let peer = withUnsafeMutablePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { shim_accept(descriptor, $0, &size) }
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+          Statics.withProcessLock { shim_accept(descriptor, address, &size) }
+        }
       }
       guard peer >= 0 else {
         switch errno {
@@ -98,7 +100,7 @@ final class Listener: LoopResource {
       throw EventLoopError.badAddress(address: name, reason: String(cString: gai_strerror(looked)))
     }
     let flags = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-    let descriptor = socket(info.ai_family, flags, 0)
+    let descriptor = Statics.withProcessLock { socket(info.ai_family, flags, 0) }
     guard descriptor >= 0 else {
       throw EventLoopError.cannotListen(address: name, reason: describe(errno: errno))
     }
@@ -124,7 +126,9 @@ private func boundPort(_ descriptor: Int32) -> UInt16 {
   return withUnsafeMutablePointer(to: &address) { pointer in
     _ = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
     // The port lies at the same place in sockaddr_in and sockaddr_in6.
-    return pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { UInt16(bigEndian: $0.pointee.sin_port) }
+    return pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+      UInt16(bigEndian: $0.pointee.sin_port)
+    }
   }
 }
 

@@ -3,6 +3,10 @@
 // as long as lws itself has nothing half-written (lws_partial_buffered), and only the rest of a short
 // write is handed to lws with LWS_WRITE_RAW, which then comes first at the next POLLOUT
 // (lib/core-net/service.c, lws_handle_POLLOUT_event, "Priority 1").
+//
+// Close frames are ours, too. The documented way, lws_close_reason() and -1 from the writeable callback,
+// sends none: Debian's build has _DEBUG, where lws_service_fd_tsi() closes a second time ("close_and_handled
+// uv repeat test") and the second close kills the connection before the frame is out.
 
 import CLibwebsockets
 import CLibwebsocketsShims
@@ -14,8 +18,9 @@ final class ServerSocket: WebSocketEndpoint, Carrier {
   private let maxMessageBytes: Int
   private let whenGone: () -> Void
 
-  /// FIN, opcode 9, no mask, no payload.
-  private static let pingFrame: [UInt8] = [0x89, 0x00]
+  /// FIN, opcode 9, no mask, a payload: lws does not report pongs without one
+  /// (lib/roles/ws/ops-ws.c, lws_ws_rx_sm, "already_done").
+  private static let pingFrame: [UInt8] = [0x89, 0x01, 0x3f]
 
   private var descriptor: Int32 = -1
   private var message: [UInt8] = []
@@ -23,6 +28,7 @@ final class ServerSocket: WebSocketEndpoint, Carrier {
   private var wantsPing = false
   private var closing: (code: UInt16, reason: String)?
   private var peerClosing: (code: UInt16?, reason: String)?
+  private var closeIsSent = false
   private var killer: LoopTimer?
 
   init(connection: Connection, loop: EventLoop, maxMessageBytes: Int, whenGone: @escaping () -> Void) {
@@ -53,12 +59,24 @@ final class ServerSocket: WebSocketEndpoint, Carrier {
   }
 
   func close(code: UInt16, reason: String) {
-    guard closing == nil, descriptor >= 0, let wsi else { return }
+    guard isOpen else { return }
     closing = (code, reason)
     message = []
-    // The close frame is sent by returning -1 from a callback (lws_close_reason): wait for one.
-    lws_callback_on_writable(wsi)
-    killer = loop.schedule(after: 5) { [weak self] in self?.kill() }
+    killer = loop.schedule(after: 5) { [weak self] in
+      if let wsi = self?.wsi { destroy(wsi) }
+    }
+    sendClose()
+  }
+
+  /// Sends the close frame as soon as nothing is half-written; the peer's close frame then ends it all.
+  private func sendClose() {
+    guard let closing, !closeIsSent, let wsi else { return }
+    let body = [UInt8(closing.code >> 8), UInt8(closing.code & 0xff)] + closeReasonBytes(closing.reason)
+    if lws_partial_buffered(wsi) == 0, push([0x88, UInt8(body.count)] + body, wsi) {
+      closeIsSent = true
+    } else {
+      lws_callback_on_writable(wsi)
+    }
   }
 
   private func askWritable(_ wsi: OpaquePointer) {
@@ -82,11 +100,6 @@ final class ServerSocket: WebSocketEndpoint, Carrier {
     }
   }
 
-  private func kill() {
-    guard let wsi else { return }
-    lws_set_timeout(wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_SYNC)
-  }
-
   // MARK: - What lws says
 
   override func handle(
@@ -101,7 +114,7 @@ final class ServerSocket: WebSocketEndpoint, Carrier {
       connection.lastHeard = loop.now
       connection.handler?.ponged(connection)
     case LWS_CALLBACK_SERVER_WRITEABLE: return writable()
-    case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE: peerCloses(data, count)
+    case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE: return peerCloses(data, count)
     case LWS_CALLBACK_CLOSED, LWS_CALLBACK_WSI_DESTROY: gone()
     default: break
     }
@@ -124,10 +137,9 @@ final class ServerSocket: WebSocketEndpoint, Carrier {
       lws_callback_on_writable(wsi)
       return 0
     }
-    if let closing {
-      var reason = closeReasonBytes(closing.reason)
-      lws_close_reason(wsi, lws_close_status(UInt32(closing.code)), &reason, reason.count)
-      return -1
+    if closing != nil {
+      sendClose()
+      return 0
     }
     if wantsPing {
       wantsPing = false
@@ -169,14 +181,17 @@ final class ServerSocket: WebSocketEndpoint, Carrier {
     connection.handler?.received(text: whole, connection)
   }
 
-  private func peerCloses(_ data: UnsafeMutableRawPointer?, _ count: Int) {
-    guard closing == nil, peerClosing == nil else { return }
+  /// 0 lets lws answer with the peer's code; -1 ends the connection.
+  private func peerCloses(_ data: UnsafeMutableRawPointer?, _ count: Int) -> Int32 {
+    // Our close frame is out and this is its answer, or both crossed.
+    guard closing == nil else { return -1 }
+    guard peerClosing == nil else { return 0 }
     let body = Array(UnsafeRawBufferPointer(start: data, count: data == nil ? 0 : count))
-    guard body.count >= 2 else {
-      peerClosing = (nil, "")
-      return
-    }
-    peerClosing = (UInt16(body[0]) << 8 | UInt16(body[1]), String(decoding: body.dropFirst(2), as: UTF8.self))
+    peerClosing =
+      body.count < 2
+      ? (nil, "")
+      : (UInt16(body[0]) << 8 | UInt16(body[1]), String(decoding: body.dropFirst(2), as: UTF8.self))
+    return 0
   }
 
   private func gone() {

@@ -44,9 +44,9 @@ public final class LoopTimer: LoopResource {
   }
 }
 
-/// Rounded up: a timer may be late, never early.
+/// Rounded up, and one more because libuv's clock counts whole milliseconds: a timer may be late, never early.
 private func milliseconds(_ seconds: Double) -> UInt64 {
-  UInt64(min(max(0, seconds), 1e9) * 1000 + 0.999)
+  seconds > 0 ? UInt64(min(seconds, 1e9) * 1000 + 1.999) : 0
 }
 
 extension EventLoop {

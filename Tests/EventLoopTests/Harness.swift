@@ -8,7 +8,7 @@ import Testing
 
 /// Runs an `EventLoop` in a background thread.
 final class TestLoop: @unchecked Sendable {
-  private(set) var loop: EventLoop!
+  private(set) var loop: EventLoop?
   private let ended = DispatchSemaphore(value: 0)
 
   init() {
@@ -31,16 +31,16 @@ final class TestLoop: @unchecked Sendable {
     let done = DispatchSemaphore(value: 0)
     let box = Box<Result<T, any Error>?>(nil)
     let work = Unchecked { [self] in
-      box.value = Result { try body(loop) }
+      box.value = Result { try body(#require(loop)) }
       done.signal()
     }
-    loop.remote.post { work.value() }
+    try #require(loop).remote.post { work.value() }
     try #require(done.wait(timeout: .now() + 20) == .success, "the loop hangs")
     return try #require(box.value).get()
   }
 
   func stop() {
-    let work = Unchecked { [self] in loop.stop() }
+    let work = Unchecked { [self] in loop?.stop() }
     loop?.remote.post { work.value() }
     if ended.wait(timeout: .now() + 20) != .success { Issue.record("the loop did not end") }
     ended.signal()
@@ -165,7 +165,7 @@ final class TestServer: @unchecked Sendable {
   let loop = TestLoop()
   let service = TestService()
   let port: UInt16
-  private(set) var server: HTTPServer!
+  private(set) var server: HTTPServer?
 
   init(_ configure: (inout ServerOptions) -> Void = { _ in }) throws {
     var options = ServerOptions()
@@ -181,7 +181,7 @@ final class TestServer: @unchecked Sendable {
     server = boxed.value
   }
 
-  var count: Int { get throws { try loop.on { [self] _ in server.connectionCount } } }
+  var count: Int { get throws { try loop.on { [self] _ in server?.connectionCount ?? -1 } } }
 
   func waitForCount(_ wanted: Int) throws {
     for _ in 0..<2_000 {
@@ -214,7 +214,7 @@ final class RawSocket {
         connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
       }
     }
-    try #require(connected == 0)
+    guard connected == 0 else { throw POSIXError(.ECONNREFUSED) }
   }
 
   deinit { close(descriptor) }
@@ -225,7 +225,7 @@ final class RawSocket {
     var sent = 0
     while sent < bytes.count {
       let count = bytes.withUnsafeBytes {
-        send(descriptor, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
+        send(descriptor, $0.baseAddress?.advanced(by: sent), bytes.count - sent, Int32(MSG_NOSIGNAL))
       }
       if count <= 0 { return }
       sent += count
@@ -246,7 +246,9 @@ final class RawSocket {
     var bytes = [UInt8](repeating: 0, count: count)
     var have = 0
     while have < count {
-      let got = bytes.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress! + have, count - have, 0) }
+      let got = bytes.withUnsafeMutableBytes {
+        recv(descriptor, $0.baseAddress?.advanced(by: have), count - have, 0)
+      }
       if got <= 0 { break }
       have += got
     }

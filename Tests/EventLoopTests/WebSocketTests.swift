@@ -142,13 +142,14 @@ import Testing
     #expect(head.hasPrefix("HTTP/1.1 400 "))
     #expect(socket.readAll().contains("UnknownSubprotocol"))
     let other = try RawSocket(port: server.port)
-    #expect(other.upgrade(headers: "Sec-WebSocket-Protocol: b, a\r\n").contains("Sec-WebSocket-Protocol: a\r\n"))
+    #expect(
+      other.upgrade(headers: "Sec-WebSocket-Protocol: b, a\r\n").contains("Sec-WebSocket-Protocol: a\r\n"))
     let third = try RawSocket(port: server.port)
     #expect(!third.upgrade().contains("Sec-WebSocket-Protocol"))
   }
 
   @Test func aStalledReaderLosesNothingAndGetsPingsBetweenFrames() throws {
-    let server = try TestServer()
+    let server = try TestServer { $0.sendBufferBytes = 32_768 }
     defer { server.stop() }
     let socket = try RawSocket(port: server.port, receiveBuffer: 4_096)
     socket.upgrade()
@@ -229,8 +230,9 @@ import Testing
       recorder.connection?.ping()
       return recorder.connection?.lastHeard ?? 0
     }
-    #expect(socket.readFrame()?.opcode == 9)
-    socket.write(clientFrame(10, []))
+    let ping = try #require(socket.readFrame())
+    #expect(ping.opcode == 9)
+    socket.write(clientFrame(10, ping.payload))
     try recorder.events.wait("pong") { $0.last == "ponged" }
     #expect(try server.loop.on { _ in recorder.connection?.lastHeard ?? 0 } > before)
   }
