@@ -37,7 +37,8 @@ public struct ChannelInformation: Sendable {
       let value = document.root["definition"]
     else { return nil }
     let alias = document.root["alias"]?.string
-    guard let definition = try? ChannelDefinition(value, alias: alias.flatMap { ChannelAlias($0) }, in: document)
+    guard
+      let definition = try? ChannelDefinition(value, alias: alias.flatMap { ChannelAlias($0) }, in: document)
     else { return nil }
     self.id = id
     self.alias = alias
@@ -59,7 +60,8 @@ public struct ChannelAdministration {
 
   /// Makes a channel by its definition.
   public func create(
-    _ definition: ChannelDefinition, _ completion: @escaping (Result<ChannelInformation, RequestFailure>) -> Void
+    _ definition: ChannelDefinition,
+    _ completion: @escaping (Result<ChannelInformation, RequestFailure>) -> Void
   ) {
     let body = JSONWriter.object([
       "alias": definition.alias.map { JSONWriter.quoted($0.name) }, "definition": definition.json,
@@ -68,7 +70,9 @@ public struct ChannelAdministration {
   }
 
   /// Reads one channel by its id or alias.
-  public func show(_ name: String, _ completion: @escaping (Result<ChannelInformation, RequestFailure>) -> Void) {
+  public func show(
+    _ name: String, _ completion: @escaping (Result<ChannelInformation, RequestFailure>) -> Void
+  ) {
     request("GET", Self.path(name)) { completion($0.flatMap(Self.information)) }
   }
 
@@ -94,7 +98,8 @@ public struct ChannelAdministration {
     ChannelInformation(body: body).map { .success($0) } ?? .failure(unreadable)
   }
 
-  private static let unreadable = RequestFailure("the server's answer can't be read; is it a Touchline server?")
+  private static let unreadable = RequestFailure(
+    "the server's answer can't be read; is it a Touchline server?")
 
   private func request(
     _ method: String, _ path: String, body: [UInt8] = [],
@@ -102,12 +107,14 @@ public struct ChannelAdministration {
   ) {
     let server = server
     client.send(
-      method: method, url: server.http(path), headers: body.isEmpty ? [] : [("content-type", "application/json")],
+      method: method, url: server.http(path),
+      headers: body.isEmpty ? [] : [("content-type", "application/json")],
       body: body
     ) { result in
       switch result {
       case .failure(let error): completion(.failure(RequestFailure(error, server: server)))
-      case .success(let response) where (200..<300).contains(response.status): completion(.success(response.body))
+      case .success(let response) where (200..<300).contains(response.status):
+        completion(.success(response.body))
       case .success(let response): completion(.failure(Self.refused(response, server)))
       }
     }
@@ -118,6 +125,7 @@ public struct ChannelAdministration {
     guard let reason = root?["reason"]?.string else {
       return RequestFailure("\(server) answered with status \(response.status); is it a Touchline server?")
     }
-    return RequestFailure(reason: reason, "\(reason): \(root?["message"]?.string ?? "status \(response.status)")")
+    return RequestFailure(
+      reason: reason, "\(reason): \(root?["message"]?.string ?? "status \(response.status)")")
   }
 }

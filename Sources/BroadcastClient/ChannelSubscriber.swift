@@ -59,7 +59,8 @@ public final class ChannelSubscriber: WebSocketClientHandler {
   ///   - since: where to resume the first time.
   ///   - waits: whether a channel, or a server, that isn't there yet is waited for.
   public init(
-    loop: EventLoop, server: ServerAddress, channels: [String], since: StreamPosition? = nil, waits: Bool = false,
+    loop: EventLoop, server: ServerAddress, channels: [String], since: StreamPosition? = nil,
+    waits: Bool = false,
     handler: @escaping (SubscriberEvent) -> Void
   ) {
     self.loop = loop
@@ -68,7 +69,9 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     self.handler = handler
     subscriptions = channels.map { Subscription(name: $0, position: since) }
     connect()
-    watchdog = loop.schedule(after: Limits.pingSeconds, every: Limits.pingSeconds) { [weak self] in self?.watch() }
+    watchdog = loop.schedule(after: Limits.pingSeconds, every: Limits.pingSeconds) { [weak self] in
+      self?.watch()
+    }
   }
 
   /// Unsubscribes from everything and closes the connection.
@@ -82,7 +85,8 @@ public final class ChannelSubscriber: WebSocketClientHandler {
 
   /// Ends one channel's subscription, as a dismissed activity does.
   public func unsubscribe(_ name: String) {
-    guard let index = subscriptions.firstIndex(where: { $0.name == name }), !subscriptions[index].isFinished else {
+    guard let index = subscriptions.firstIndex(where: { $0.name == name }), !subscriptions[index].isFinished
+    else {
       return
     }
     subscriptions[index].isFinished = true
@@ -103,7 +107,8 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     for index in subscriptions.indices { subscriptions[index].id = nil }
     guard hasConnected || waits else {
       handler(
-        .failed(RequestFailure("\(problem); is a server running at \(server)? Start one with: touchline serve")))
+        .failed(
+          RequestFailure("\(problem); is a server running at \(server)? Start one with: touchline serve")))
       return
     }
     let wait = backoff.next(using: &random)
@@ -153,7 +158,9 @@ public final class ChannelSubscriber: WebSocketClientHandler {
   }
 
   private func message(_ frame: MessageFrame) {
-    guard let index = subscriptions.firstIndex(where: { $0.id == frame.channel && !$0.isFinished }) else { return }
+    guard let index = subscriptions.firstIndex(where: { $0.id == frame.channel && !$0.isFinished }) else {
+      return
+    }
     var missed = 0
     if let position = subscriptions[index].position, position.epoch == frame.position.epoch {
       missed = max(0, frame.position.sequence - position.sequence - 1)
@@ -171,14 +178,19 @@ public final class ChannelSubscriber: WebSocketClientHandler {
   private func acknowledge() {
     acknowledging = nil
     for index in subscriptions.indices {
-      guard let sequence = subscriptions[index].toAcknowledge, subscriptions[index].id != nil else { continue }
+      guard let sequence = subscriptions[index].toAcknowledge, subscriptions[index].id != nil else {
+        continue
+      }
       subscriptions[index].toAcknowledge = nil
       socket?.send(text: ClientFrame.acknowledge(subscriptions[index].name, sequence: sequence))
     }
   }
 
   private func refused(_ frame: ErrorFrame) {
-    guard let index = subscriptions.firstIndex(where: { $0.name == frame.channel && $0.id == nil && !$0.isFinished })
+    guard
+      let index = subscriptions.firstIndex(where: {
+        $0.name == frame.channel && $0.id == nil && !$0.isFinished
+      })
     else { return }
     if waits, frame.reason == RefusalReason.channelNotRegistered.rawValue {
       handler(.waiting(channel: subscriptions[index].name))
@@ -228,7 +240,8 @@ public final class ChannelSubscriber: WebSocketClientHandler {
 
   /// The connection ended.
   public func closed(_ client: WebSocketClient, code: UInt16?, reason: String) {
-    let detail = [code.map(String.init), reason.isEmpty ? nil : reason].compactMap { $0 }.joined(separator: " ")
+    let detail = [code.map(String.init), reason.isEmpty ? nil : reason].compactMap { $0 }.joined(
+      separator: " ")
     reconnect("the connection to \(server) was lost\(detail.isEmpty ? "" : " (\(detail))")")
   }
 

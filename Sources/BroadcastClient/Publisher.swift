@@ -110,7 +110,8 @@ public final class Publisher: WebSocketClientHandler {
       inFlight += 1
       socket.send(
         text: ClientFrame.publish(
-          channel, aps: item.message.aps, priority: item.message.priority, expiration: item.message.expiration,
+          channel, aps: item.message.aps, priority: item.message.priority,
+          expiration: item.message.expiration,
           requestID: item.requestID))
     }
   }
@@ -178,7 +179,8 @@ public final class Publisher: WebSocketClientHandler {
   }
 
   private func fail(_ problem: String) {
-    let failure = RequestFailure("\(problem); is a server running at \(server)? Start one with: touchline serve")
+    let failure = RequestFailure(
+      "\(problem); is a server running at \(server)? Start one with: touchline serve")
     let waiting = items
     completed += items.count
     items = []
@@ -207,7 +209,8 @@ public final class Publisher: WebSocketClientHandler {
     case .error(let frame) where ["TooManyRequests", "ServiceUnavailable", "Shutdown"].contains(frame.reason):
       retry(frame)
     case .error(let frame):
-      answered(frame.requestID, .failure(RequestFailure(reason: frame.reason, "\(frame.reason): \(frame.message)")))
+      answered(
+        frame.requestID, .failure(RequestFailure(reason: frame.reason, "\(frame.reason): \(frame.message)")))
     default: break
     }
   }

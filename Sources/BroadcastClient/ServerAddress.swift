@@ -22,14 +22,21 @@ public struct ServerAddress: Sendable, Hashable {
   /// Reads `http://HOST:PORT`, `ws://HOST:PORT` or `HOST:PORT`; a trailing slash is forgiven.
   public init?(_ text: String) {
     var rest = text[...]
-    for scheme in ["http://", "ws://"] where rest.lowercased().hasPrefix(scheme) { rest = rest.dropFirst(scheme.count) }
+    for scheme in ["http://", "ws://"] where rest.lowercased().hasPrefix(scheme) {
+      rest = rest.dropFirst(scheme.count)
+    }
     if rest.hasSuffix("/") { rest = rest.dropLast() }
-    guard !rest.isEmpty, !rest.contains("/"), !rest.contains(" "), !rest.contains("@"), !rest.contains("?") else {
+    guard !rest.isEmpty, !rest.contains("/"), !rest.contains(" "), !rest.contains("@"), !rest.contains("?")
+    else {
       return nil
     }
-    let hasPort = rest.lastIndex(of: ":").map { $0 > (rest.lastIndex(of: "]") ?? rest.startIndex) || !rest.contains("]") } ?? false
+    let hasPort =
+      rest.lastIndex(of: ":").map { $0 > (rest.lastIndex(of: "]") ?? rest.startIndex) || !rest.contains("]") }
+      ?? false
     if hasPort, let colon = rest.lastIndex(of: ":") {
-      guard let port = UInt16(rest[rest.index(after: colon)...]), port > 0, colon != rest.startIndex else { return nil }
+      guard let port = UInt16(rest[rest.index(after: colon)...]), port > 0, colon != rest.startIndex else {
+        return nil
+      }
       self.init(host: String(rest[..<colon]), port: port)
     } else {
       self.init(host: String(rest), port: 80)

@@ -28,6 +28,7 @@ struct AnswerError: Error {
   }
 
   func frame(channel: String?, requestID: String?) -> ErrorFrame {
-    ErrorFrame(reason: reason, message: message, channel: channel, requestID: requestID, retryAfter: retryAfter)
+    ErrorFrame(
+      reason: reason, message: message, channel: channel, requestID: requestID, retryAfter: retryAfter)
   }
 }

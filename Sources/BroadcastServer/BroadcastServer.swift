@@ -57,7 +57,9 @@ public final class BroadcastServer {
   private let service: Service
 
   /// The address that it really listens on, such as `127.0.0.1:8080`.
-  public var address: String { http.host.contains(":") ? "[\(http.host)]:\(http.port)" : "\(http.host):\(http.port)" }
+  public var address: String {
+    http.host.contains(":") ? "[\(http.host)]:\(http.port)" : "\(http.host):\(http.port)"
+  }
 
   /// The port that it really listens on.
   public var port: UInt16 { http.port }
@@ -112,7 +114,9 @@ private final class Service: HTTPService {
     }
   }
 
-  func upgrade(_ request: HTTPRequest) -> UpgradeDecision { local.upgrade(request, segments: Self.segments(request)) }
+  func upgrade(_ request: HTTPRequest) -> UpgradeDecision {
+    local.upgrade(request, segments: Self.segments(request))
+  }
 
   /// The path's segments before percent-decoding, so that an encoded slash stays inside its segment.
   private static func segments(_ request: HTTPRequest) -> [Substring] {

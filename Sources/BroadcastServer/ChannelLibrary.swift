@@ -17,7 +17,9 @@ public enum ChannelLibrary {
     do {
       names = try FileManager.default.contentsOfDirectory(atPath: folder)
     } catch {
-      throw Broken(lines: ["\(folder): error: the folder of channel definitions can't be read; does it exist?"])
+      throw Broken(lines: [
+        "\(folder): error: the folder of channel definitions can't be read; does it exist?"
+      ])
     }
     var definitions: [ChannelDefinition] = []
     var lines: [String] = []

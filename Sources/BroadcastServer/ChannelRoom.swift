@@ -14,7 +14,8 @@ final class Broadcast {
   /// The WebSocket frame.
   private(set) lazy var webSocketFrame = OutgoingBytes(webSocketText: text)
   /// The same as an event of a `text/event-stream`.
-  private(set) lazy var event = OutgoingBytes(raw: EventStreamText.event("message", id: position.description, data: text))
+  private(set) lazy var event = OutgoingBytes(
+    raw: EventStreamText.event("message", id: position.description, data: text))
 
   init(_ delivery: Delivery, channel: ChannelID) {
     self.channel = channel

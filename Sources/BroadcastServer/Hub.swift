@@ -73,17 +73,21 @@ final class Hub {
   /// - Throws: `AliasTaken`, `CannotCreateChannelConfig` when the app has its limit of channels, `ServiceUnavailable`
   ///   when the store fails.
   func create(_ definition: ChannelDefinition) throws(AnswerError) -> ChannelRoom {
-    if isShuttingDown { throw AnswerError(Refusal(.shutdown, "the server is shutting down; try again later")) }
+    if isShuttingDown {
+      throw AnswerError(Refusal(.shutdown, "the server is shutting down; try again later"))
+    }
     if let alias = definition.alias, aliases[alias] != nil {
       throw AnswerError(
-        status: 409, reason: "AliasTaken", message: "the alias \"\(alias)\" belongs to another channel; choose another name")
+        status: 409, reason: "AliasTaken",
+        message: "the alias \"\(alias)\" belongs to another channel; choose another name")
     }
     let app = definition.settings.app
     guard (roomsOfApp[app]?.count ?? 0) < Limits.channelsPerApp else {
       throw AnswerError(
         Refusal(
           .cannotCreateChannelConfig,
-          "the app \(app) has \(Limits.channelsPerApp) channels, the most that are allowed; delete one first"))
+          "the app \(app) has \(Limits.channelsPerApp) channels, the most that are allowed; delete one first")
+      )
     }
     let id = ChannelID.random(using: &environment.random)
     let stored = StoredChannel(id: id, definition: definition, position: newPosition(), newest: nil)
@@ -134,7 +138,8 @@ final class Hub {
   private func add(_ stored: StoredChannel, at position: StreamPosition) -> ChannelRoom {
     let room = ChannelRoom(
       channel: Channel(
-        id: stored.id, alias: stored.definition.alias, settings: stored.definition.settings, position: position,
+        id: stored.id, alias: stored.definition.alias, settings: stored.definition.settings,
+        position: position,
         stored: stored.newest, now: now),
       definition: stored.definition, hub: self)
     rooms[stored.id] = room
@@ -169,13 +174,15 @@ final class Hub {
     if ChannelAlias(name) != nil {
       throw Refusal(
         .channelNotRegistered,
-        "no channel has the id or alias \"\(name)\"\(Suggestion.phrase(for: name, among: aliases.keys.map(\.name)))")
+        "no channel has the id or alias \"\(name)\"\(Suggestion.phrase(for: name, among: aliases.keys.map(\.name)))"
+      )
     }
     if ChannelID(name) != nil {
       throw Refusal(.channelNotRegistered, "no channel has the id \"\(name)\"; was it deleted?")
     }
     throw Refusal(
-      .badChannelID, "\"\(name)\" is no channel id (base64 with padding) and no alias; in a URL, percent-encode + / =")
+      .badChannelID,
+      "\"\(name)\" is no channel id (base64 with padding) and no alias; in a URL, percent-encode + / =")
   }
 
   /// The channel with this id or alias, if there is one.
@@ -210,7 +217,9 @@ final class Hub {
   /// What has to be durable is stored before the channel's new state counts: when the store fails, nothing has
   /// happened and the publisher is told to try again.
   private func publish(_ message: Message, into room: ChannelRoom) throws(AnswerError) -> PublishResult {
-    if isShuttingDown { throw AnswerError(Refusal(.shutdown, "the server is shutting down; try again later")) }
+    if isShuttingDown {
+      throw AnswerError(Refusal(.shutdown, "the server is shutting down; try again later"))
+    }
     var channel = room.channel
     let result: PublishResult
     do throws(Refusal) {
@@ -251,7 +260,8 @@ final class Hub {
 
   private func unavailable(_ error: StoreError) -> AnswerError {
     log(.error, "\(error)")
-    return AnswerError(Refusal(.serviceUnavailable, "the server can't store this now; try again later", retryAfter: 1))
+    return AnswerError(
+      Refusal(.serviceUnavailable, "the server can't store this now; try again later", retryAfter: 1))
   }
 
   // MARK: Diagnosis

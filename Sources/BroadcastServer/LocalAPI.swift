@@ -93,7 +93,8 @@ struct LocalAPI {
 
   private func stream(_ request: HTTPRequest, _ name: String, _ exchange: HTTPExchange) throws(AnswerError) {
     let accept = request.header("accept")?.lowercased() ?? "*/*"
-    guard accept.contains("text/event-stream") || (accept.contains("*/*") && !accept.contains("text/html")) else {
+    guard accept.contains("text/event-stream") || (accept.contains("*/*") && !accept.contains("text/html"))
+    else {
       throw AnswerError(
         status: 406, reason: "NotAcceptable",
         message:
@@ -114,7 +115,8 @@ struct LocalAPI {
   private func position(_ request: HTTPRequest) throws(AnswerError) -> StreamPosition? {
     if let text = request.header("last-event-id"), !text.isEmpty {
       guard let position = StreamPosition(text) else {
-        throw badPosition("Last-Event-ID is \"\(text.prefix(60))\"; EPOCH:SEQ, as the stream's events carry it, was expected")
+        throw badPosition(
+          "Last-Event-ID is \"\(text.prefix(60))\"; EPOCH:SEQ, as the stream's events carry it, was expected")
       }
       return position
     }
@@ -145,13 +147,15 @@ struct LocalAPI {
     let form = "{\"alias\": \"name\", \"definition\": {…}}, with a definition as in Channels/, was expected"
     guard !request.bodyTruncated else {
       throw AnswerError(
-        status: 413, reason: "PayloadTooLarge", message: "the body has more than \(Limits.requestBodyBytes) bytes")
+        status: 413, reason: "PayloadTooLarge",
+        message: "the body has more than \(Limits.requestBodyBytes) bytes")
     }
     let document: JSONDocument
     do throws(JSONSyntaxError) {
       document = try JSONDocument(request.body)
     } catch {
-      throw AnswerError(status: 400, reason: "BadRequestPayload", message: "the body is not JSON: \(error); \(form)")
+      throw AnswerError(
+        status: 400, reason: "BadRequestPayload", message: "the body is not JSON: \(error); \(form)")
     }
     guard let members = document.root.members, let value = document.root["definition"],
       members.allSatisfy({ $0.name == "alias" || $0.name == "definition" })
@@ -161,7 +165,8 @@ struct LocalAPI {
       alias = given.string.flatMap { ChannelAlias($0) }
       if alias == nil {
         throw AnswerError(
-          status: 400, reason: "BadRequestParams", message: "the alias is \(given.described); \(ChannelAlias.rule)")
+          status: 400, reason: "BadRequestParams",
+          message: "the alias is \(given.described); \(ChannelAlias.rule)")
       }
     }
     let definition: ChannelDefinition
@@ -179,7 +184,8 @@ struct LocalAPI {
   private var list: HTTPResponse {
     let channels = hub.allRooms.map { room in
       JSONWriter.object([
-        "id": JSONWriter.quoted(room.channel.id.base64), "alias": room.channel.alias.map { JSONWriter.quoted($0.name) },
+        "id": JSONWriter.quoted(room.channel.id.base64),
+        "alias": room.channel.alias.map { JSONWriter.quoted($0.name) },
         "app": JSONWriter.quoted(room.channel.settings.app.identifier),
         "message-storage-policy": String(room.channel.settings.storagePolicy.rawValue),
         "frequent-updates": String(room.channel.settings.frequentUpdates),
@@ -241,7 +247,8 @@ struct LocalAPI {
   }
 
   private func notFound(_ segments: [Substring]) -> AnswerError {
-    AnswerError(status: 404, reason: "BadPath", message: "there is nothing at this path; GET / tells what there is")
+    AnswerError(
+      status: 404, reason: "BadPath", message: "there is nothing at this path; GET / tells what there is")
   }
 
   // MARK: Responses
@@ -252,15 +259,19 @@ struct LocalAPI {
       "reason": JSONWriter.quoted(error.reason), "message": JSONWriter.quoted(error.message),
     ])
     var response = json(error.status, body)
-    if let seconds = error.retryAfter { response.headers.append(("retry-after", String(Int(seconds.rounded(.up))))) }
+    if let seconds = error.retryAfter {
+      response.headers.append(("retry-after", String(Int(seconds.rounded(.up)))))
+    }
     return response
   }
 
   private static func json(_ status: Int, _ body: String) -> HTTPResponse {
-    HTTPResponse(status: status, headers: [("content-type", "application/json")], body: Array("\(body)\n".utf8))
+    HTTPResponse(
+      status: status, headers: [("content-type", "application/json")], body: Array("\(body)\n".utf8))
   }
 
   private static func text(_ body: String) -> HTTPResponse {
-    HTTPResponse(status: 200, headers: [("content-type", "text/plain; charset=utf-8")], body: Array(body.utf8))
+    HTTPResponse(
+      status: 200, headers: [("content-type", "text/plain; charset=utf-8")], body: Array(body.utf8))
   }
 }

@@ -54,7 +54,8 @@ struct ProviderAPI {
         status: error.status,
         headers: [("content-type", "application/json"), ("touchline-detail", Self.headerSafe(error.message))]
           + (error.retryAfter.map { [("retry-after", String(Int($0.rounded(.up))))] } ?? [])
-          + (error.status == 405 ? [("allow", Self.route(segments)?.methods.joined(separator: ", ") ?? "")] : []),
+          + (error.status == 405
+            ? [("allow", Self.route(segments)?.methods.joined(separator: ", ") ?? "")] : []),
         body: Array("{\"reason\":\(JSONWriter.quoted(error.reason))}".utf8))
     }
     response.headers.insert(("apns-request-id", echoed), at: 0)
@@ -65,13 +66,21 @@ struct ProviderAPI {
     _ request: HTTPRequest, segments: [Substring], requestID: RequestID?, given: String?
   ) throws(AnswerError) -> HTTPResponse {
     guard let route = Self.route(segments) else {
-      throw refuse(.badPath, "no such path; the API has /1/apps/<bundle-id>/channels, /1/apps/<bundle-id>/all-channels and /4/broadcasts/apps/<bundle-id>")
+      throw refuse(
+        .badPath,
+        "no such path; the API has /1/apps/<bundle-id>/channels, /1/apps/<bundle-id>/all-channels and /4/broadcasts/apps/<bundle-id>"
+      )
     }
     guard route.methods.contains(request.method) else {
-      throw refuse(.methodNotAllowed, "\(request.method) is not allowed here; \(route.methods.joined(separator: ", ")) are")
+      throw refuse(
+        .methodNotAllowed,
+        "\(request.method) is not allowed here; \(route.methods.joined(separator: ", ")) are")
     }
     if let given, requestID == nil {
-      throw refuse(.badMessageID, "apns-request-id is \"\(given.prefix(60))\"; a UUID such as 2288cf3f-70d8-46a6-97d7-dd5d00867127 was expected")
+      throw refuse(
+        .badMessageID,
+        "apns-request-id is \"\(given.prefix(60))\"; a UUID such as 2288cf3f-70d8-46a6-97d7-dd5d00867127 was expected"
+      )
     }
     switch route {
     case .channels(let bundle):
@@ -88,10 +97,12 @@ struct ProviderAPI {
 
   private func app(_ bundle: String) throws(AnswerError) -> BundleID {
     guard let app = BundleID(bundle.removingPercentEncoding ?? bundle) else {
-      throw refuse(.badPath, "\"\(bundle.prefix(60))\" in the path is no bundle id (letters, digits, '-' and '.')")
+      throw refuse(
+        .badPath, "\"\(bundle.prefix(60))\" in the path is no bundle id (letters, digits, '-' and '.')")
     }
     guard !app.hasPushTypeSuffix else {
-      throw refuse(.topicDisallowed, "the bundle id has a push-type suffix; leave it out on channel and broadcast paths")
+      throw refuse(
+        .topicDisallowed, "the bundle id has a push-type suffix; leave it out on channel and broadcast paths")
     }
     return app
   }
@@ -105,7 +116,9 @@ struct ProviderAPI {
 
   private func settings(_ request: HTTPRequest, _ app: BundleID) throws(AnswerError) -> ChannelSettings {
     let form = "{\"message-storage-policy\": 0 or 1, \"push-type\": \"LiveActivity\"}"
-    guard !request.body.isEmpty else { throw refuse(.payloadEmpty, "the body is empty; \(form) was expected") }
+    guard !request.body.isEmpty else {
+      throw refuse(.payloadEmpty, "the body is empty; \(form) was expected")
+    }
     guard request.body.count <= Limits.broadcastPayloadBytes, !request.bodyTruncated else {
       throw refuse(.payloadTooLarge, "the body is too large; \(form) was expected")
     }
@@ -122,9 +135,12 @@ struct ProviderAPI {
     if let unknown = members.first(where: { !known.contains($0.name) }) {
       throw refuse(
         .badRequestParams,
-        "\"\(unknown.name)\" is no attribute of a channel\(Suggestion.phrase(for: unknown.name, among: known)); \(form) was expected")
+        "\"\(unknown.name)\" is no attribute of a channel\(Suggestion.phrase(for: unknown.name, among: known)); \(form) was expected"
+      )
     }
-    guard let type = document.root["push-type"] else { throw refuse(.missingPushType, "\"push-type\" is missing; \(form) was expected") }
+    guard let type = document.root["push-type"] else {
+      throw refuse(.missingPushType, "\"push-type\" is missing; \(form) was expected")
+    }
     guard type.string?.lowercased() == "liveactivity" else {
       throw refuse(.invalidPushType, "\"push-type\" is \(type.described); \"LiveActivity\" was expected")
     }
@@ -133,14 +149,16 @@ struct ProviderAPI {
     else {
       throw refuse(
         .badRequestParams,
-        "\"message-storage-policy\" is \(document.root["message-storage-policy"]?.described ?? "missing"); 0 (nothing stored) or 1 (most recent message stored) was expected")
+        "\"message-storage-policy\" is \(document.root["message-storage-policy"]?.described ?? "missing"); 0 (nothing stored) or 1 (most recent message stored) was expected"
+      )
     }
     return ChannelSettings(app: app, storagePolicy: storagePolicy)
   }
 
   private func read(_ request: HTTPRequest, _ app: BundleID) throws(AnswerError) -> HTTPResponse {
     let room = try registered(try channelName(request), app)
-    let body = "{\"message-storage-policy\":\(room.channel.settings.storagePolicy.rawValue),\"push-type\":\"LiveActivity\"}"
+    let body =
+      "{\"message-storage-policy\":\(room.channel.settings.storagePolicy.rawValue),\"push-type\":\"LiveActivity\"}"
     return HTTPResponse(status: 200, headers: [("content-type", "application/json")], body: Array(body.utf8))
   }
 
@@ -152,7 +170,8 @@ struct ProviderAPI {
   private func list(_ app: BundleID) throws(AnswerError) -> HTTPResponse {
     let ids = hub.rooms(of: app).map { JSONWriter.quoted($0.channel.id.base64) }.joined(separator: ",")
     return HTTPResponse(
-      status: 200, headers: [("content-type", "application/json")], body: Array("{\"channels\":[\(ids)]}".utf8))
+      status: 200, headers: [("content-type", "application/json")],
+      body: Array("{\"channels\":[\(ids)]}".utf8))
   }
 
   // MARK: Broadcast
@@ -167,7 +186,8 @@ struct ProviderAPI {
     let room = try registered(name, app)
     noteOmissions(request, room)
     let result = try hub.publish(
-      payload(request), requestID: requestID, priority: priority ?? .immediate, expiration: expiration ?? .once, into: room)
+      payload(request), requestID: requestID, priority: priority ?? .immediate,
+      expiration: expiration ?? .once, into: room)
     var headers = [("apns-unique-id", result.uniqueID.text), ("touchline-outcome", result.outcome.rawValue)]
     if result.isRepetition { headers.append(("touchline-repeated", "true")) }
     let budget = room.channel.budgetReport(at: hub.now)
@@ -182,14 +202,18 @@ struct ProviderAPI {
       throw refuse(.missingChannelID, "the header apns-channel-id is missing")
     }
     guard ChannelID(name) != nil || hub.knownRoom(name) != nil else {
-      throw refuse(.badChannelID, "apns-channel-id is \"\(name.prefix(60))\"; base64 with padding, as create answered it, was expected")
+      throw refuse(
+        .badChannelID,
+        "apns-channel-id is \"\(name.prefix(60))\"; base64 with padding, as create answered it, was expected")
     }
     return name
   }
 
   private func registered(_ name: String, _ app: BundleID) throws(AnswerError) -> ChannelRoom {
     guard let room = hub.knownRoom(name), room.channel.settings.app == app else {
-      throw refuse(.channelNotRegistered, "the app \(app) has no channel \(name); was it deleted, or created for another app?")
+      throw refuse(
+        .channelNotRegistered,
+        "the app \(app) has no channel \(name); was it deleted, or created for another app?")
     }
     return room
   }
@@ -206,7 +230,8 @@ struct ProviderAPI {
   private func expiration(_ request: HTTPRequest) throws(AnswerError) -> Expiration? {
     guard let text = request.header("apns-expiration") else { return nil }
     guard let seconds = Int64(text), let expiration = Expiration(unixSeconds: seconds) else {
-      throw refuse(.badExpirationDate, "apns-expiration is \"\(text.prefix(60))\"; Unix seconds, or 0, were expected")
+      throw refuse(
+        .badExpirationDate, "apns-expiration is \"\(text.prefix(60))\"; Unix seconds, or 0, were expected")
     }
     return expiration
   }
@@ -221,19 +246,23 @@ struct ProviderAPI {
 
   /// Real senders leave out headers that Apple documents as required; they are told once.
   private func noteOmissions(_ request: HTTPRequest, _ room: ChannelRoom) {
-    for (name, meaning) in [("apns-priority", "10"), ("apns-expiration", "0")] where request.header(name) == nil {
+    for (name, meaning) in [("apns-priority", "10"), ("apns-expiration", "0")]
+    where request.header(name) == nil {
       hub.note(name, "a broadcast came without \(name), which Apple requires; taken as \(meaning)", in: room)
     }
   }
 
   private func payload(_ request: HTTPRequest) -> Result<Payload, Refusal> {
     if request.body.isEmpty {
-      return .failure(Refusal(.payloadEmpty, "the body is empty; a payload of the form {\"aps\":{…}} was expected"))
+      return .failure(
+        Refusal(.payloadEmpty, "the body is empty; a payload of the form {\"aps\":{…}} was expected"))
     }
     if request.bodyTruncated || request.body.count > Limits.broadcastPayloadBytes {
       let size = request.bodyTruncated ? "more than \(request.body.count)" : "\(request.body.count)"
       return .failure(
-        Refusal(.payloadTooLarge, "the payload is \(size) bytes; at most \(Limits.broadcastPayloadBytes) are allowed"))
+        Refusal(
+          .payloadTooLarge,
+          "the payload is \(size) bytes; at most \(Limits.broadcastPayloadBytes) are allowed"))
     }
     do throws(PayloadError) {
       return .success(try Payload(body: request.body))

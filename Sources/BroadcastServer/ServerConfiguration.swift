@@ -37,12 +37,17 @@ public struct ServerConfiguration: Sendable, Hashable {
       findings.append(Finding(.error, "bad-value", key: key, message, at: offset, in: document))
     }
     guard let members = document.root.members else {
-      throw Findings([Finding(.error, "bad-value", key: "", "is \(document.root.described); an object was expected", at: 0, in: document)])
+      throw Findings([
+        Finding(
+          .error, "bad-value", key: "", "is \(document.root.described); an object was expected", at: 0,
+          in: document)
+      ])
     }
     for member in members {
       let problem: String?
       switch member.name {
-      case "listen": problem = member.value.string.map { setListen($0) } ?? "HOST:PORT as a string was expected"
+      case "listen":
+        problem = member.value.string.map { setListen($0) } ?? "HOST:PORT as a string was expected"
       case "store": problem = member.value.string.map { setStore($0) } ?? "a path or \"memory\" was expected"
       case "channels":
         channels = member.value.string
@@ -55,9 +60,13 @@ public struct ServerConfiguration: Sendable, Hashable {
         problem = level == nil ? "\"debug\", \"info\", \"warning\" or \"error\" was expected" : nil
       default:
         problem = nil
-        wrong(member.name, "is no key of a configuration" + Suggestion.phrase(for: member.name, among: Self.keys), at: member.offset)
+        wrong(
+          member.name, "is no key of a configuration" + Suggestion.phrase(for: member.name, among: Self.keys),
+          at: member.offset)
       }
-      if let problem { wrong(member.name, "is \(member.value.described); \(problem)", at: member.value.range.lowerBound) }
+      if let problem {
+        wrong(member.name, "is \(member.value.described); \(problem)", at: member.value.range.lowerBound)
+      }
     }
     guard findings.isEmpty else { throw Findings(findings) }
   }

@@ -70,10 +70,12 @@ final class Session: StreamHandler, Subscriber {
       let room = try room(frame.channel)
       switch frame.request {
       case .subscribe(let since):
-        guard subscriptions[room.channel.id] != nil || subscriptions.count < Limits.subscriptionsPerSession else {
+        guard subscriptions[room.channel.id] != nil || subscriptions.count < Limits.subscriptionsPerSession
+        else {
           throw AnswerError(
             status: 400, reason: "TooManySubscriptions",
-            message: "a session subscribes to at most \(Limits.subscriptionsPerSession) channels; open another one")
+            message:
+              "a session subscribes to at most \(Limits.subscriptionsPerSession) channels; open another one")
         }
         subscribe(to: room, since: since, requestID: frame.requestID)
       case .unsubscribe: try unsubscribe(from: room)
@@ -107,7 +109,8 @@ final class Session: StreamHandler, Subscriber {
   private func subscription(_ room: ChannelRoom) throws(AnswerError) -> Subscription {
     guard let subscription = subscriptions[room.channel.id] else {
       throw AnswerError(
-        status: 400, reason: "NotSubscribed", message: "this session is not subscribed to the channel; subscribe first")
+        status: 400, reason: "NotSubscribed",
+        message: "this session is not subscribed to the channel; subscribe first")
     }
     return subscription
   }
@@ -142,7 +145,8 @@ final class Session: StreamHandler, Subscriber {
     _ publish: ClientFrame.Publish, requestID: RequestID?, into room: ChannelRoom
   ) throws(AnswerError) {
     let result = try hub.publish(
-      publish.payload, requestID: requestID, priority: publish.priority, expiration: publish.expiration, into: room)
+      publish.payload, requestID: requestID, priority: publish.priority, expiration: publish.expiration,
+      into: room)
     send(
       .published(
         PublishedFrame(

@@ -39,8 +39,11 @@ final class SessionRegistry {
     for session in sessions.values {
       guard let connection = session.connection else { continue }
       if connection.kind == .webSocket, now - connection.lastHeard > keepAlive.silence {
-        session.close(code: 1001, reason: "nothing was heard for \(Int(keepAlive.silence)) seconds, no pong either")
-      } else if now - max(session.lastPing, connection.kind == .webSocket ? connection.lastHeard : 0) >= keepAlive.ping {
+        session.close(
+          code: 1001, reason: "nothing was heard for \(Int(keepAlive.silence)) seconds, no pong either")
+      } else if now - max(session.lastPing, connection.kind == .webSocket ? connection.lastHeard : 0)
+        >= keepAlive.ping
+      {
         session.lastPing = now
         session.keepAlive()
       }

@@ -77,7 +77,8 @@ public final class SQLiteChannelStore: ChannelStore {
       guard version <= Self.schemaVersion else {
         throw SQLiteDatabase.Failure(
           code: SQLITE_NOTADB,
-          message: "it was written by a newer Touchline (schema \(version); this one knows \(Self.schemaVersion))")
+          message:
+            "it was written by a newer Touchline (schema \(version); this one knows \(Self.schemaVersion))")
       }
     } catch {
       throw Self.unusable(path, error)
@@ -93,7 +94,8 @@ public final class SQLiteChannelStore: ChannelStore {
     let problem: String =
       switch failure.code & 0xFF {
       case SQLITE_BUSY, SQLITE_LOCKED: "another server is using it; stop that one, or choose another file"
-      case SQLITE_CANTOPEN: "it can't be opened or made; does the folder exist, and may this user write there?"
+      case SQLITE_CANTOPEN:
+        "it can't be opened or made; does the folder exist, and may this user write there?"
       case SQLITE_NOTADB: "\(failure.message); choose another file, this one was left as it is"
       case SQLITE_READONLY: "it is read-only for this user"
       default: failure.message
@@ -149,7 +151,8 @@ public final class SQLiteChannelStore: ChannelStore {
       throw .failed(operation: "read its channels", problem: "the message of \(id) is damaged: \(error)")
     }
     let message = Message(
-      uniqueID: UniqueID(text: uniqueID), requestID: nil, priority: priority, expiration: expiration, payload: payload)
+      uniqueID: UniqueID(text: uniqueID), requestID: nil, priority: priority, expiration: expiration,
+      payload: payload)
     return Delivery(
       message: message, position: StreamPosition(epoch: epoch, sequence: Int(sequence)),
       sent: Date(timeIntervalSince1970: sent))
@@ -162,7 +165,8 @@ public final class SQLiteChannelStore: ChannelStore {
         "INSERT INTO channels (id, alias, definition, epoch, sequence) VALUES (?, ?, ?, ?, ?)",
         [
           .text(channel.id.base64), channel.definition.alias.map { .text($0.name) } ?? .null,
-          .text(channel.definition.json), .text(channel.position.epoch), .integer(Int64(channel.position.sequence)),
+          .text(channel.definition.json), .text(channel.position.epoch),
+          .integer(Int64(channel.position.sequence)),
         ])
     }
   }
@@ -188,7 +192,8 @@ public final class SQLiteChannelStore: ChannelStore {
             (channel, unique_id, priority, expiration, epoch, sequence, sent, aps) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
           """,
           [
-            .text(id.base64), .text(newest.message.uniqueID.text), .integer(Int64(newest.message.priority.rawValue)),
+            .text(id.base64), .text(newest.message.uniqueID.text),
+            .integer(Int64(newest.message.priority.rawValue)),
             .integer(expiration), .text(newest.position.epoch), .integer(Int64(newest.position.sequence)),
             .real(newest.sent.timeIntervalSince1970), .blob(newest.message.payload.aps),
           ])
@@ -197,7 +202,9 @@ public final class SQLiteChannelStore: ChannelStore {
   }
 
   @discardableResult
-  private func attempt<T>(_ operation: String, _ body: () throws(SQLiteDatabase.Failure) -> T) throws(StoreError) -> T {
+  private func attempt<T>(_ operation: String, _ body: () throws(SQLiteDatabase.Failure) -> T)
+    throws(StoreError) -> T
+  {
     do throws(SQLiteDatabase.Failure) {
       return try body()
     } catch {

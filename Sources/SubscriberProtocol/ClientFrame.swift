@@ -62,7 +62,9 @@ extension ClientFrame {
       throw .broken("the frame is not JSON: \(error)")
     }
     let root = document.root
-    guard let members = root.members else { throw .broken("the frame is \(root.described); an object was expected") }
+    guard let members = root.members else {
+      throw .broken("the frame is \(root.described); an object was expected")
+    }
 
     let id = root["request-id"]
     let requestID = id?.string.flatMap { RequestID($0) }
@@ -74,21 +76,25 @@ extension ClientFrame {
       throw refuse(RefusalReason.badMessageID.rawValue, "request-id is \(id.described); a UUID was expected")
     }
     guard let type = root["type"] else {
-      throw refuse("MissingType", "the frame has no \"type\"; one of \(Self.types.joined(separator: ", ")) was expected")
+      throw refuse(
+        "MissingType", "the frame has no \"type\"; one of \(Self.types.joined(separator: ", ")) was expected")
     }
     guard let name = type.string, let allowed = Self.keys[name] else {
       let hint = type.string.map { Suggestion.phrase(for: $0, among: Self.types) } ?? ""
       throw refuse(
-        "UnknownType", "type is \(type.described); one of \(Self.types.joined(separator: ", ")) was expected\(hint)")
+        "UnknownType",
+        "type is \(type.described); one of \(Self.types.joined(separator: ", ")) was expected\(hint)")
     }
     if let unknown = members.first(where: { !allowed.contains($0.name) }) {
       throw refuse(
         RefusalReason.badRequestParams.rawValue,
-        "\"\(unknown.name)\" is no field of a \(name) frame\(Suggestion.phrase(for: unknown.name, among: allowed))")
+        "\"\(unknown.name)\" is no field of a \(name) frame\(Suggestion.phrase(for: unknown.name, among: allowed))"
+      )
     }
     guard let channel else {
       throw refuse(
-        RefusalReason.missingChannelID.rawValue, "a \(name) frame needs \"channel\": an id or an alias, as a string")
+        RefusalReason.missingChannelID.rawValue,
+        "a \(name) frame needs \"channel\": an id or an alias, as a string")
     }
     self.channel = channel
     self.requestID = requestID
@@ -108,7 +114,8 @@ extension ClientFrame {
       throw refuse(RefusalReason.badRequestParams.rawValue, "\"seq\" resumes only together with \"epoch\"")
     }
     guard let text = epoch.string, !text.isEmpty else {
-      throw refuse(RefusalReason.badRequestParams.rawValue, "\"epoch\" is \(epoch.described); a string was expected")
+      throw refuse(
+        RefusalReason.badRequestParams.rawValue, "\"epoch\" is \(epoch.described); a string was expected")
     }
     return StreamPosition(epoch: text, sequence: try sequence(root, refuse))
   }
@@ -116,7 +123,8 @@ extension ClientFrame {
   private static func sequence(
     _ root: JSONValue, _ refuse: (String, String) -> FrameError
   ) throws(FrameError) -> Int {
-    guard let value = root["seq"], let number = value.number?.int.flatMap({ Int(exactly: $0) }), number >= 0 else {
+    guard let value = root["seq"], let number = value.number?.int.flatMap({ Int(exactly: $0) }), number >= 0
+    else {
       throw refuse(
         RefusalReason.badRequestParams.rawValue,
         "\"seq\" is \(root["seq"]?.described ?? "missing"); a sequence number of the channel was expected")
@@ -154,7 +162,9 @@ extension ClientFrame {
     let size = aps.range.count + #"{"aps":}"#.utf8.count
     guard size <= Limits.broadcastPayloadBytes else {
       return .failure(
-        Refusal(.payloadTooLarge, "the payload is \(size) bytes; at most \(Limits.broadcastPayloadBytes) are allowed"))
+        Refusal(
+          .payloadTooLarge,
+          "the payload is \(size) bytes; at most \(Limits.broadcastPayloadBytes) are allowed"))
     }
     do throws(PayloadError) {
       return .success(try Payload(aps: aps, in: document))

@@ -70,7 +70,8 @@ public struct PublishedFrame: Sendable, Hashable {
 
   /// Makes the frame.
   public init(
-    channel: String, requestID: String?, uniqueID: String, outcome: Outcome, budget: JSONText, isRepetition: Bool
+    channel: String, requestID: String?, uniqueID: String, outcome: Outcome, budget: JSONText,
+    isRepetition: Bool
   ) {
     self.channel = channel
     self.requestID = requestID
@@ -96,7 +97,8 @@ public struct ErrorFrame: Sendable, Hashable {
 
   /// Makes the frame.
   public init(
-    reason: String, message: String, channel: String? = nil, requestID: String? = nil, retryAfter: Double? = nil
+    reason: String, message: String, channel: String? = nil, requestID: String? = nil,
+    retryAfter: Double? = nil
   ) {
     self.reason = reason
     self.message = message
@@ -125,7 +127,8 @@ extension ServerFrame {
       JSONWriter.object([
         "type": "\"subscribed\"", "channel": JSONWriter.quoted(frame.channel),
         "alias": frame.alias.map(JSONWriter.quoted), "epoch": JSONWriter.quoted(frame.position.epoch),
-        "seq": String(frame.position.sequence), "message-storage-policy": String(frame.storagePolicy.rawValue),
+        "seq": String(frame.position.sequence),
+        "message-storage-policy": String(frame.storagePolicy.rawValue),
       ])
     case .message(let frame):
       JSONWriter.object([
@@ -147,13 +150,15 @@ extension ServerFrame {
       ])
     case .error(let frame):
       JSONWriter.object([
-        "type": "\"error\"", "reason": JSONWriter.quoted(frame.reason), "message": JSONWriter.quoted(frame.message),
+        "type": "\"error\"", "reason": JSONWriter.quoted(frame.reason),
+        "message": JSONWriter.quoted(frame.message),
         "channel": frame.channel.map(JSONWriter.quoted), "request-id": frame.requestID.map(JSONWriter.quoted),
         "retry-after": frame.retryAfter.map(JSONWriter.seconds),
       ])
     case .unsubscribed(let channel, let reason):
       JSONWriter.object([
-        "type": "\"unsubscribed\"", "channel": JSONWriter.quoted(channel), "reason": JSONWriter.quoted(reason),
+        "type": "\"unsubscribed\"", "channel": JSONWriter.quoted(channel),
+        "reason": JSONWriter.quoted(reason),
       ])
     }
   }
@@ -221,12 +226,14 @@ extension ServerFrame {
   }
 
   private static func position(_ root: JSONValue) -> StreamPosition? {
-    guard let epoch = root["epoch"]?.string, let sequence = root["seq"]?.number?.int.flatMap({ Int(exactly: $0) })
+    guard let epoch = root["epoch"]?.string,
+      let sequence = root["seq"]?.number?.int.flatMap({ Int(exactly: $0) })
     else { return nil }
     return StreamPosition(epoch: epoch, sequence: sequence)
   }
 
-  private static func message(_ root: JSONValue, _ document: JSONDocument) throws(FrameError) -> MessageFrame {
+  private static func message(_ root: JSONValue, _ document: JSONDocument) throws(FrameError) -> MessageFrame
+  {
     guard let channel = root["channel"]?.string, let position = position(root),
       let uniqueID = root["unique-id"]?.string,
       let priority = root["priority"]?.number?.int.flatMap({ Priority(rawValue: Int(clamping: $0)) }),
@@ -239,7 +246,8 @@ extension ServerFrame {
       throw .broken("the server sent a message whose payload can't be read: \(error)")
     }
     return MessageFrame(
-      channel: channel, position: position, uniqueID: uniqueID, priority: priority, sent: sent, payload: payload)
+      channel: channel, position: position, uniqueID: uniqueID, priority: priority, sent: sent,
+      payload: payload)
   }
 
   private static func incomplete(_ type: String) -> FrameError {

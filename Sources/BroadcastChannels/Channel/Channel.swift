@@ -84,7 +84,8 @@ public struct Channel: Sendable {
   /// - Throws: ``RefusalReason/badExpirationDate`` for anything but 0 on a channel that stores nothing (Apple).
   public func checkExpiration(_ expiration: Expiration) throws(Refusal) {
     if case .at = expiration, settings.storagePolicy == .none {
-      throw Refusal(.badExpirationDate, "the channel stores no message (policy 0), so the expiration must be 0")
+      throw Refusal(
+        .badExpirationDate, "the channel stores no message (policy 0), so the expiration must be 0")
     }
   }
 

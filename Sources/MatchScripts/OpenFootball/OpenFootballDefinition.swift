@@ -6,8 +6,17 @@ extension OpenFootballMatch {
     // nil is for the compiler only: the id is spelt right.
     guard let app = BundleID("com.example.scores") else { return nil }
     return ChannelDefinition(
-      settings: ChannelSettings(app: app), attributesType: "MatchAttributes", attributes: attributes,
+      alias: alias, settings: ChannelSettings(app: app), attributesType: "MatchAttributes",
+      attributes: attributes,
       contentState: Self.contentState, presentations: presentations)
+  }
+
+  /// A name for the match's channel, such as `argentina-france`.
+  private var alias: ChannelAlias? {
+    let names = "\(team1.name) \(team2.name)".folding(options: .diacriticInsensitive, locale: nil)
+      .lowercased()
+    let words = names.split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }
+    return ChannelAlias(String(words.joined(separator: "-").prefix(Limits.aliasCharacters)))
   }
 
   /// What never changes during the match. What the file doesn't say is left out.

@@ -118,7 +118,9 @@ struct Arguments {
   /// The positional arguments, checked for their number.
   func positional(_ range: ClosedRange<Int>, _ expected: String) throws(UsageError) -> [String] {
     guard range.contains(positional.count) else {
-      let found = positional.count < range.lowerBound ? "is missing" : "was expected, and nothing more: \"\(positional[range.upperBound])\""
+      let found =
+        positional.count < range.lowerBound
+        ? "is missing" : "was expected, and nothing more: \"\(positional[range.upperBound])\""
       throw error("\(expected) \(found)")
     }
     return positional

@@ -5,13 +5,19 @@ import MatchScripts
 
 /// The options that every client command takes.
 enum ClientOptions {
-  static let server = Option("--server", "URL", "where the server is (default http://127.0.0.1:8080, or TOUCHLINE_SERVER)")
-  static let format = Option("--format", "plain|json", "for a person, or one JSON object a line (default plain)")
+  static let server = Option(
+    "--server", "URL", "where the server is (default http://127.0.0.1:8080, or TOUCHLINE_SERVER)")
+  static let format = Option(
+    "--format", "plain|json", "for a person, or one JSON object a line (default plain)")
 
   /// Where the server is.
   static func server(_ arguments: Arguments) throws(UsageError) -> ServerAddress {
-    if let address = try arguments.value("--server", ServerAddress.rule, { ServerAddress($0) }) { return address }
-    guard let text = ProcessInfo.processInfo.environment["TOUCHLINE_SERVER"], !text.isEmpty else { return .standard }
+    if let address = try arguments.value("--server", ServerAddress.rule, { ServerAddress($0) }) {
+      return address
+    }
+    guard let text = ProcessInfo.processInfo.environment["TOUCHLINE_SERVER"], !text.isEmpty else {
+      return .standard
+    }
     guard let address = ServerAddress(text) else {
       throw arguments.error("TOUCHLINE_SERVER is \"\(text)\"; \(ServerAddress.rule)")
     }

@@ -64,6 +64,7 @@ enum Console {
 extension String {
   /// The text without control characters, which a payload must not send to a terminal.
   var printable: String {
-    String(String.UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
+    String(
+      String.UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
   }
 }

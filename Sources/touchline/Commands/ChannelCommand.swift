@@ -11,7 +11,8 @@ enum ChannelCommand: Command {
     options: [
       Option("--app", "BUNDLE", "create: the app's bundle id (default com.example.scores)"),
       Option("--storage", "none|latest", "create: whether the newest message is kept (default none)"),
-      Option("--frequent-updates", nil, "create: the app declares frequent updates; doubles the default budget"),
+      Option(
+        "--frequent-updates", nil, "create: the app declares frequent updates; doubles the default budget"),
       Option("--definition", "FILE", "create: take everything from a definition file"),
       Option("--budget", "N|none", "create: messages at priority 10 that may come at once"),
       Option("--refill-per-hour", "N", "create: how many of them come back in an hour"),
@@ -48,20 +49,32 @@ enum ChannelCommand: Command {
     case "create":
       let name = try arguments.positional(1...2, "ALIAS").dropFirst().first
       let definition = try definition(arguments, alias: name)
-      return try request(server) { $0.create(definition, $1) } print: { channel in
+      return try request(server) {
+        $0.create(definition, $1)
+      } print: { channel in
         Console.print(isJSON ? channel.json : channel.id)
       }
     case "list":
       _ = try arguments.positional(1...1, "no further argument")
-      return try request(server) { $0.list($1) } print: { list($0, isJSON: isJSON) }
+      return try request(server) {
+        $0.list($1)
+      } print: {
+        list($0, isJSON: isJSON)
+      }
     case "show":
       let name = try arguments.positional(2...2, "CHANNEL")[1]
-      return try request(server) { $0.show(name, $1) } print: { channel in
+      return try request(server) {
+        $0.show(name, $1)
+      } print: { channel in
         Console.print(isJSON ? channel.json : described(channel))
       }
     case "delete":
       let name = try arguments.positional(2...2, "CHANNEL")[1]
-      return try request(server) { $0.delete(name, $1) } print: { _ in Console.note("deleted \(name)") }
+      return try request(server) {
+        $0.delete(name, $1)
+      } print: { _ in
+        Console.note("deleted \(name)")
+      }
     default:
       let hint = Suggestion.phrase(for: verb, among: ["create", "list", "show", "delete"])
       throw arguments.error("there is no \"channel \(verb)\"\(hint)")
@@ -95,7 +108,9 @@ enum ChannelCommand: Command {
     }
     if let path = arguments["--definition"] {
       let others = creating.filter { $0 != "--definition" && arguments.has($0) }
-      guard others.isEmpty else { throw arguments.error("\(others[0]) doesn't go together with --definition") }
+      guard others.isEmpty else {
+        throw arguments.error("\(others[0]) doesn't go together with --definition")
+      }
       var definition = try ChannelLibrary.load(file: path)
       if let alias { definition.alias = alias }
       return definition
@@ -114,7 +129,9 @@ enum ChannelCommand: Command {
       } ?? .none,
       frequentUpdates: arguments.has("--frequent-updates"))
     let expected = "a whole number, or none for no limit,"
-    if let capacity = try arguments.value("--budget", expected, { limit($0) }) { settings.budget.capacity = capacity }
+    if let capacity = try arguments.value("--budget", expected, { limit($0) }) {
+      settings.budget.capacity = capacity
+    }
     if let refill = try arguments.value("--refill-per-hour", "a number", { number($0, from: 0) }) {
       settings.budget.refillPerHour = refill
     }
@@ -135,7 +152,9 @@ enum ChannelCommand: Command {
     {
       settings.publishRate.perSecond = rate
     }
-    if let burst = try arguments.value("--burst", "a whole number from 1", { Int($0).flatMap { $0 >= 1 ? $0 : nil } }) {
+    if let burst = try arguments.value(
+      "--burst", "a whole number from 1", { Int($0).flatMap { $0 >= 1 ? $0 : nil } })
+    {
       settings.publishRate.burst = burst
     }
     return settings

@@ -80,7 +80,8 @@ enum CheckCommand: Command {
     if document.root["aps"] != nil {
       return PayloadDiagnosis.findings(body: bytes, definition: definition, now: Date())
     }
-    if document.root["app"] != nil || document.root["content-state"] != nil || document.root["budget"] != nil {
+    if document.root["app"] != nil || document.root["content-state"] != nil || document.root["budget"] != nil
+    {
       do throws(Findings) {
         _ = try ChannelDefinition(file: bytes, alias: nil)
         return []
@@ -91,7 +92,8 @@ enum CheckCommand: Command {
     if document.root["at"] != nil || document.root["channel"] != nil {
       return lines(bytes, path: path, definition: definition)
     }
-    let message = "is neither a payload ({\"aps\":{…}}) nor a channel definition ({\"app\":…}) nor a match script"
+    let message =
+      "is neither a payload ({\"aps\":{…}}) nor a channel definition ({\"app\":…}) nor a match script"
     let position = document.position(of: document.root.range.lowerBound)
     return [Finding(.error, "unknown-file", key: "", message, position: position)]
   }
@@ -99,10 +101,12 @@ enum CheckCommand: Command {
   /// JSON lines: whole payloads, or a match script.
   private static func lines(_ bytes: [UInt8], path: String, definition: ChannelDefinition?) -> [Finding] {
     let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-    let first = lines.first { !$0.allSatisfy { $0 == 0x20 || $0 == 0x0D || $0 == 0x09 } }.map(Array.init) ?? []
+    let first =
+      lines.first { !$0.allSatisfy { $0 == 0x20 || $0 == 0x0D || $0 == 0x09 } }.map(Array.init) ?? []
     if (try? JSONDocument(first))?.root["aps"] != nil {
       return lines.enumerated().filter { !$1.isEmpty }.flatMap { index, line in
-        PayloadDiagnosis.findings(body: Array(line), definition: definition, now: Date(), firstLine: index + 1)
+        PayloadDiagnosis.findings(
+          body: Array(line), definition: definition, now: Date(), firstLine: index + 1)
       }
     }
     let script: MatchScript
@@ -116,7 +120,9 @@ enum CheckCommand: Command {
     switch script.target {
     case .defined(let own): known = known ?? own
     case .named(let alias):
-      let sibling = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent("\(alias).json").path
+      let sibling = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(
+        "\(alias).json"
+      ).path
       if known == nil, FileManager.default.fileExists(atPath: sibling) {
         known = try? ChannelLibrary.load(file: sibling)
       }

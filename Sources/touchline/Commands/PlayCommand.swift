@@ -9,10 +9,12 @@ import SubscriberProtocol
 /// `touchline play`: plays a match script into a channel at speed.
 enum PlayCommand: Command {
   static let usage = CommandUsage(
-    name: "play", synopsis: "SCRIPT [--speed N] [--channel NAME]",
+    name: "play", synopsis: "SCRIPT | --openfootball FILE --match WORDS  [--speed N] [--channel NAME]",
     summary: "Play a match script into a channel, at speed.",
     options: [
       Option("--speed", "N", "how many times faster than real (default 60)"),
+      Option("--openfootball", "FILE", "make the script from an openfootball JSON file"),
+      Option("--match", "WORDS", "which match of it: teams, or words of the date, round or group"),
       Option("--channel", "NAME", "the channel to play into: an id or an alias (default: the script's)"),
       Option("--retry-for", "DURATION", "how long a message is tried again (default 60s)"),
       ClientOptions.server, ClientOptions.format,
@@ -25,18 +27,21 @@ enum PlayCommand: Command {
     examples: [
       "touchline play Channels/world-cup-final-2022.match.jsonl --speed 300",
       "touchline play Channels/nba-finals-2016.match.jsonl --channel rehearsal --speed 60",
+      "touchline play --openfootball worldcup.json --match 'Argentina France' --speed 300",
     ])
 
   static func run(_ arguments: Arguments) throws -> Int32 {
-    let speed = try arguments.value("--speed", "a number from 0.01 to 100000") { text in
-      Double(text).flatMap { (0.01...100_000).contains($0) ? $0 : nil }
-    } ?? 60
-    let path = try arguments.positional(1...1, "SCRIPT")[0]
+    let speed =
+      try arguments.value("--speed", "a number from 0.01 to 100000") { text in
+        Double(text).flatMap { (0.01...100_000).contains($0) ? $0 : nil }
+      } ?? 60
     let server = try ClientOptions.server(arguments)
     let isJSON = try ClientOptions.isJSON(arguments)
     let patience = try ClientOptions.duration("--retry-for", arguments) ?? 60
-    let (script, definition) = try load(path)
-    let name = try channelName(arguments, script, path)
+    let (script, definition, proposal) = try load(arguments)
+    guard let name = arguments["--channel"] ?? proposal else {
+      throw arguments.error("the script names no channel; say --channel NAME")
+    }
 
     let client = try ClientRun()
     let player = Player(client, server, script, speed: speed, patience: patience, isJSON: isJSON)
@@ -44,39 +49,57 @@ enum PlayCommand: Command {
     return try client.run()
   }
 
-  /// Reads a script and finds the definition that it is written for.
-  private static func load(_ path: String) throws -> (MatchScript, ChannelDefinition?) {
+  /// Reads or makes the script, and finds the definition and the channel's name that go with it.
+  private static func load(
+    _ arguments: Arguments
+  ) throws -> (script: MatchScript, definition: ChannelDefinition?, channel: String?) {
+    if let path = arguments["--openfootball"] {
+      _ = try arguments.positional(0...0, "--openfootball, which takes the place of SCRIPT,")
+      guard let query = arguments["--match"], !query.isEmpty else {
+        throw arguments.error("--match WORDS is missing: which match of the file?")
+      }
+      let script = try openFootball(path, query)
+      if case .defined(let definition) = script.target { return (script, definition, definition.alias?.name) }
+      return (script, nil, nil)
+    }
+    if arguments.has("--match") { throw arguments.error("--match goes with --openfootball") }
+    return try load(path: try arguments.positional(1...1, "SCRIPT")[0])
+  }
+
+  private static func openFootball(_ path: String, _ query: String) throws -> MatchScript {
+    let bytes = try Files.read(path)
+    do {
+      return try OpenFootballFeed(file: bytes).match(named: query).script()
+    } catch let findings as Findings {
+      throw CommandFailure(findings.all.map { "\(path):\($0)" }.joined(separator: "\n"))
+    } catch {
+      throw CommandFailure("\(path): \(error)")
+    }
+  }
+
+  private static func load(path: String) throws -> (MatchScript, ChannelDefinition?, String?) {
+    let bytes = try Files.read(path)
     let script: MatchScript
     do throws(Findings) {
-      script = try MatchScript(file: try file(path))
+      script = try MatchScript(file: bytes)
     } catch {
-      throw CommandFailure("the script can't be played:\n" + error.all.map { "\(path):\($0)" }.joined(separator: "\n"))
+      throw CommandFailure(
+        "the script can't be played:\n" + error.all.map { "\(path):\($0)" }.joined(separator: "\n"))
+    }
+    let stem = URL(fileURLWithPath: path).lastPathComponent.split(separator: ".").first.flatMap {
+      ChannelAlias(String($0))
     }
     switch script.target {
-    case .defined(let definition): return (script, definition)
+    case .defined(let definition): return (script, definition, stem?.name)
     case .named(let alias):
-      let sibling = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent("\(alias).json").path
-      guard FileManager.default.fileExists(atPath: sibling) else { return (script, nil) }
-      return (script, try ChannelLibrary.load(file: sibling))
-    case nil: return (script, nil)
+      let sibling = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(
+        "\(alias).json"
+      ).path
+      let definition =
+        FileManager.default.fileExists(atPath: sibling) ? try ChannelLibrary.load(file: sibling) : nil
+      return (script, definition, alias.name)
+    case nil: return (script, nil, stem?.name)
     }
-  }
-
-  private static func file(_ path: String) throws(Findings) -> [UInt8] {
-    do throws(CommandFailure) { return try Files.read(path) } catch {
-      let start = SourcePosition(line: 1, column: 1)
-      throw Findings([Finding(.error, "unreadable", key: "", error.message, position: start)])
-    }
-  }
-
-  private static func channelName(_ arguments: Arguments, _ script: MatchScript, _ path: String) throws -> String {
-    if let name = arguments["--channel"] { return name }
-    if case .named(let alias) = script.target { return alias.name }
-    let stem = URL(fileURLWithPath: path).lastPathComponent.split(separator: ".").first.map(String.init) ?? ""
-    guard ChannelAlias(stem) != nil else {
-      throw arguments.error("the script names no channel; say --channel NAME")
-    }
-    return stem
   }
 }
 
@@ -98,7 +121,8 @@ private final class Player {
   private var outcomes: [Outcome: Int] = [:]
 
   init(
-    _ client: ClientRun, _ server: ServerAddress, _ script: MatchScript, speed: Double, patience: Double, isJSON: Bool
+    _ client: ClientRun, _ server: ServerAddress, _ script: MatchScript, speed: Double, patience: Double,
+    isJSON: Bool
   ) {
     self.client = client
     self.server = server
@@ -125,7 +149,8 @@ private final class Player {
         administration.create(definition.running(at: speed)) { [self] result in
           switch result {
           case .success(let channel):
-            Console.note("created the channel \(name), its rules running at \(JSONWriter.seconds(speed))× speed")
+            Console.note(
+              "created the channel \(name), its rules running at \(JSONWriter.seconds(speed))× speed")
             begin(channel)
           case .failure(let failure): client.fail("\(failure)")
           }
@@ -138,7 +163,8 @@ private final class Player {
   private func begin(_ channel: ChannelInformation) {
     storagePolicy = channel.definition.settings.storagePolicy
     publisher = Publisher(
-      loop: client.loop, server: server, channel: channel.id, patience: patience, notice: { Console.note($0) })
+      loop: client.loop, server: server, channel: channel.id, patience: patience, notice: { Console.note($0) }
+    )
     startedAt = client.loop.now
     Console.note(
       "playing \(script.steps.count) messages, \(DurationText.described(script.duration)) at \(JSONWriter.seconds(speed))×, about \(DurationText.described(script.duration / speed))"
@@ -172,7 +198,8 @@ private final class Player {
       switch answer {
       case .success(let frame):
         outcomes[frame.outcome, default: 0] += 1
-        Console.print(isJSON ? PublishAnswer.json(frame, line: step.line) : plain(step, frame.outcome.rawValue))
+        Console.print(
+          isJSON ? PublishAnswer.json(frame, line: step.line) : plain(step, frame.outcome.rawValue))
       case .failure(let failure):
         refused += 1
         Console.print(isJSON ? PublishAnswer.json(failure, line: step.line) : plain(step, "refused"))
@@ -184,7 +211,8 @@ private final class Player {
 
   private func plain(_ step: MatchScript.Step, _ outcome: String) -> String {
     let title = step.alert.flatMap { try? JSONDocument($0.bytes).root["title"]?.string }
-    return "\(Self.clock(step.at))  \(outcome.padded(to: 10))  priority \(String(step.priority.rawValue).padded(to: 2))  \(step.event.rawValue)"
+    return
+      "\(Self.clock(step.at))  \(outcome.padded(to: 10))  priority \(String(step.priority.rawValue).padded(to: 2))  \(step.event.rawValue)"
       + (title.map { "  \($0.printable)" } ?? "")
   }
 
@@ -199,13 +227,15 @@ private final class Player {
     let done = script.duration > 0 ? Int(elapsed / script.duration * Double(width)) : width
     let bar = String(repeating: "█", count: done) + String(repeating: "░", count: width - done)
     Console.progress(
-      "\(Self.clock(elapsed)) \(bar) \(Self.clock(script.duration))  \(answered) of \(script.steps.count) sent")
+      "\(Self.clock(elapsed)) \(bar) \(Self.clock(script.duration))  \(answered) of \(script.steps.count) sent"
+    )
   }
 
   private func finish() {
     if Console.errorIsTerminal { Console.endProgress() }
     publisher?.close()
-    let parts = Outcome.allCases.compactMap { outcome in outcomes[outcome].map { "\($0) \(outcome.rawValue)" } }
+    let parts = Outcome.allCases.compactMap { outcome in outcomes[outcome].map { "\($0) \(outcome.rawValue)" }
+    }
     let summary = (parts + (refused > 0 ? ["\(refused) refused"] : [])).joined(separator: ", ")
     Console.note("played \(script.steps.count) messages: \(summary)")
     if refused > 0 {

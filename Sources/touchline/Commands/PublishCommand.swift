@@ -45,7 +45,8 @@ enum PublishCommand: Command {
     let isJSON = try ClientOptions.isJSON(arguments)
     let isFeed = arguments.has("--lines")
     guard isFeed != arguments.has("--state") || (!isFeed && options.event == .end) else {
-      throw arguments.error(isFeed ? "--lines and --state don't go together" : "--state JSON, or --lines, is missing")
+      throw arguments.error(
+        isFeed ? "--lines and --state don't go together" : "--state JSON, or --lines, is missing")
     }
     if !isFeed, arguments.has("--fail-fast") { throw arguments.error("--fail-fast goes with --lines") }
     let state: JSONText? = if let text = arguments["--state"] { try readState(text, arguments) } else { nil }
@@ -61,7 +62,8 @@ enum PublishCommand: Command {
     publisher.publish(options.message(state: state, now: Date())) { answer in
       switch answer {
       case .success(let frame):
-        Console.print(isJSON ? PublishAnswer.json(frame, line: nil) : "\(frame.outcome.rawValue) \(frame.uniqueID)")
+        Console.print(
+          isJSON ? PublishAnswer.json(frame, line: nil) : "\(frame.outcome.rawValue) \(frame.uniqueID)")
         publisher.close()
         client.finish(0)
       case .failure(let failure): client.fail(failure.description)
@@ -98,19 +100,25 @@ enum PublishCommand: Command {
     let alert: JSONText?
 
     init(_ arguments: Arguments) throws(UsageError) {
-      event = try arguments.value("--event", "update or end (a broadcast can't start an activity)") {
-        Payload.Event(rawValue: $0)
-      } ?? .update
-      priority = try arguments.value("--priority", "10, 5 or 1") { Int($0).flatMap { Priority(rawValue: $0) } }
+      event =
+        try arguments.value("--event", "update or end (a broadcast can't start an activity)") {
+          Payload.Event(rawValue: $0)
+        } ?? .update
+      priority =
+        try arguments.value("--priority", "10, 5 or 1") { Int($0).flatMap { Priority(rawValue: $0) } }
         ?? .immediate
       staleIn = try ClientOptions.duration("--stale-in", arguments)
       staleAt = try arguments.value("--stale-at", "Unix seconds or a date such as 2026-12-18T15:00:00Z") {
         Self.unixSeconds($0)
       }
-      if staleIn != nil, staleAt != nil { throw arguments.error("--stale-in and --stale-at don't go together") }
+      if staleIn != nil, staleAt != nil {
+        throw arguments.error("--stale-in and --stale-at don't go together")
+      }
       expiresIn = try ClientOptions.duration("--expires-in", arguments)
       dismissIn = try ClientOptions.duration("--dismiss-in", arguments)
-      relevance = try arguments.value("--relevance", "a number") { Double($0).map { $0.isFinite } == true ? $0 : nil }
+      relevance = try arguments.value("--relevance", "a number") {
+        Double($0).map { $0.isFinite } == true ? $0 : nil
+      }
       let title = arguments["--alert-title"]
       let body = arguments["--alert-body"]
       let sound = arguments["--sound"]
@@ -122,7 +130,8 @@ enum PublishCommand: Command {
         throw arguments.error("an alert needs both --alert-title and --alert-body")
       }
       let text = JSONWriter.object([
-        "title": JSONWriter.quoted(title), "body": JSONWriter.quoted(body), "sound": sound.map(JSONWriter.quoted),
+        "title": JSONWriter.quoted(title), "body": JSONWriter.quoted(body),
+        "sound": sound.map(JSONWriter.quoted),
       ])
       alert = JSONText(compacting: text.utf8)
     }
@@ -189,7 +198,10 @@ private final class Feed {
   /// Lines under way at most, so that a feed is not read faster than it can be published.
   private static let lead = 512
 
-  init(_ client: ClientRun, _ publisher: Publisher, _ options: PublishCommand.Options, failFast: Bool, isJSON: Bool) {
+  init(
+    _ client: ClientRun, _ publisher: Publisher, _ options: PublishCommand.Options, failFast: Bool,
+    isJSON: Bool
+  ) {
     self.client = client
     self.publisher = publisher
     self.options = options
@@ -287,11 +299,15 @@ private final class Feed {
       switch answer {
       case .success(let frame):
         Console.print(
-          isJSON ? PublishAnswer.json(frame, line: number) : "\(number) \(frame.outcome.rawValue) \(frame.uniqueID)")
+          isJSON
+            ? PublishAnswer.json(frame, line: number)
+            : "\(number) \(frame.outcome.rawValue) \(frame.uniqueID)")
       case .failure(let failure):
         refused += 1
         Console.print(
-          isJSON ? PublishAnswer.json(failure, line: number) : "\(number) refused \(failure.description.printable)")
+          isJSON
+            ? PublishAnswer.json(failure, line: number) : "\(number) refused \(failure.description.printable)"
+        )
         if failFast {
           client.fail("line \(number) was refused: \(failure.description)")
           return

@@ -34,15 +34,17 @@ enum ServeCommand: Command {
     let log = log(lowest: configuration.logLevel)
     let definitions: [ChannelDefinition]
     do throws(ChannelLibrary.Broken) {
-      definitions = try configuration.channels.map { folder throws(ChannelLibrary.Broken) in
-        try ChannelLibrary.load(folder: folder)
-      } ?? []
+      definitions =
+        try configuration.channels.map { folder throws(ChannelLibrary.Broken) in
+          try ChannelLibrary.load(folder: folder)
+        } ?? []
     } catch {
       throw CommandFailure("a channel definition is broken:\n\(error)")
     }
     EventLoop.raiseDescriptorLimit()
     let loop = try EventLoop()
-    let store: any ChannelStore = try configuration.store.map { try SQLiteChannelStore(path: $0) } ?? MemoryChannelStore()
+    let store: any ChannelStore =
+      try configuration.store.map { try SQLiteChannelStore(path: $0) } ?? MemoryChannelStore()
     let server = try start(loop, configuration, store, definitions, log)
     Console.print("listening on http://\(server.address)")
     log(.info, "provider tokens are not checked: this is the loopback development mode")

@@ -43,9 +43,13 @@ enum WatchCommand: Command {
     let server = try ClientOptions.server(arguments)
     let isJSON = try ClientOptions.isJSON(arguments)
     let span = try ClientOptions.duration("--for", arguments)
-    if let span, span <= 0 { throw arguments.error("--for is \"\(arguments["--for"] ?? "")\"; more than 0 was expected") }
+    if let span, span <= 0 {
+      throw arguments.error("--for is \"\(arguments["--for"] ?? "")\"; more than 0 was expected")
+    }
     let goal = try arguments.value("--until", "ended or dismissed") { Goal(rawValue: $0) }
-    let since = try arguments.value("--since", "EPOCH:SEQ, as the JSON lines carry it,") { StreamPosition($0) }
+    let since = try arguments.value("--since", "EPOCH:SEQ, as the JSON lines carry it,") {
+      StreamPosition($0)
+    }
     if since != nil, names.count > 1 { throw arguments.error("--since goes with one channel") }
 
     let client = try ClientRun()
@@ -96,7 +100,9 @@ private final class Watcher {
   private var isWaiting = false
   private var failures: [String: RequestFailure] = [:]
 
-  init(_ client: ClientRun, _ server: ServerAddress, _ names: [String], goal: WatchCommand.Goal?, isJSON: Bool) {
+  init(
+    _ client: ClientRun, _ server: ServerAddress, _ names: [String], goal: WatchCommand.Goal?, isJSON: Bool
+  ) {
     self.client = client
     self.server = server
     self.goal = goal
@@ -121,9 +127,12 @@ private final class Watcher {
 
   private func handle(_ event: SubscriberEvent) {
     switch event {
-    case .subscribed(let frame, let missed, let isResumed): subscribed(frame, missed: missed, isResumed: isResumed)
+    case .subscribed(let frame, let missed, let isResumed):
+      subscribed(frame, missed: missed, isResumed: isResumed)
     case .message(let frame, let missed):
-      if let index = cards.firstIndex(where: { $0.id == frame.channel }) { message(frame, missed: missed, index) }
+      if let index = cards.firstIndex(where: { $0.id == frame.channel }) {
+        message(frame, missed: missed, index)
+      }
     case .disconnected(let problem, let wait):
       Console.note("\(problem); trying again in \(String(format: "%.1f", wait)) s")
     case .waiting(let channel):
@@ -140,7 +149,9 @@ private final class Watcher {
   }
 
   private func subscribed(_ frame: SubscribedFrame, missed: Int?, isResumed: Bool) {
-    guard let index = cards.firstIndex(where: { $0.name == frame.channel || $0.name == frame.alias }) else { return }
+    guard let index = cards.firstIndex(where: { $0.name == frame.channel || $0.name == frame.alias }) else {
+      return
+    }
     let name = cards[index].name
     cards[index].id = frame.channel
     cards[index].position = frame.position
@@ -170,12 +181,15 @@ private final class Watcher {
     cards[index].position = frame.position
     cards[index].missed += missed
     if missed > 0 {
-      Console.note("\(cards[index].name): \(missed) \(missed == 1 ? "message" : "messages") missed before this one")
+      Console.note(
+        "\(cards[index].name): \(missed) \(missed == 1 ? "message" : "messages") missed before this one")
     }
     let before = cards[index].activity.advance(to: now)
     let changes = cards[index].activity.receive(frame.payload, at: now)
     show(before.map { WatchLine(change: $0) }, index)
-    show(changes.map { WatchLine(change: $0, frame: frame, latency: now.timeIntervalSince1970 - frame.sent) }, index)
+    show(
+      changes.map { WatchLine(change: $0, frame: frame, latency: now.timeIntervalSince1970 - frame.sent) },
+      index)
     schedule(index)
   }
 
@@ -221,7 +235,8 @@ private final class Watcher {
   private func print(_ line: WatchLine, _ index: Int) {
     let card = cards[index]
     if isJSON {
-      Console.print(line.json(channel: card.id, name: card.name, position: card.position, missed: card.missed))
+      Console.print(
+        line.json(channel: card.id, name: card.name, position: card.position, missed: card.missed))
     } else {
       let name = cards.count > 1 ? card.name : nil
       Console.print(line.plain(name: name, definition: card.definition))
@@ -244,11 +259,14 @@ struct WatchLine {
   /// The line for a script.
   func json(channel: String, name: String, position: StreamPosition?, missed: Int) -> String {
     JSONWriter.object([
-      "at": JSONWriter.seconds(change.at.timeIntervalSince1970), "cause": JSONWriter.quoted(change.cause.rawValue),
-      "state": JSONWriter.quoted(change.state.rawValue), "content-state": change.contentState?.string ?? "null",
+      "at": JSONWriter.seconds(change.at.timeIntervalSince1970),
+      "cause": JSONWriter.quoted(change.cause.rawValue),
+      "state": JSONWriter.quoted(change.state.rawValue),
+      "content-state": change.contentState?.string ?? "null",
       "channel": JSONWriter.quoted(channel), "name": JSONWriter.quoted(name),
       "epoch": position.map { JSONWriter.quoted($0.epoch) }, "seq": position.map { String($0.sequence) },
-      "priority": frame.map { String($0.priority.rawValue) }, "unique-id": frame.map { JSONWriter.quoted($0.uniqueID) },
+      "priority": frame.map { String($0.priority.rawValue) },
+      "unique-id": frame.map { JSONWriter.quoted($0.uniqueID) },
       "alert": frame?.payload.alert.map(Self.json),
       "latency": latency.map { String(format: "%.6f", $0) }, "missed": String(missed),
     ])
@@ -256,7 +274,8 @@ struct WatchLine {
 
   private static func json(_ alert: Alert) -> String {
     JSONWriter.object([
-      "title": alert.title.map { JSONWriter.quoted($0.plain) }, "body": alert.body.map { JSONWriter.quoted($0.plain) },
+      "title": alert.title.map { JSONWriter.quoted($0.plain) },
+      "body": alert.body.map { JSONWriter.quoted($0.plain) },
       "sound": alert.sound.map(JSONWriter.quoted),
     ])
   }
@@ -297,7 +316,9 @@ struct WatchLine {
       return PresentationTemplate(banner).render(state: state, attributes: definition?.attributes).printable
     }
     guard let members = (try? JSONDocument(state.bytes))?.root.members else { return state.string }
-    return members.map { "\($0.name) \($0.value.string ?? JSONText(compacting: state.bytes[$0.value.range]).string)" }
-      .joined(separator: ", ").printable
+    return members.map {
+      "\($0.name) \($0.value.string ?? JSONText(compacting: state.bytes[$0.value.range]).string)"
+    }
+    .joined(separator: ", ").printable
   }
 }
