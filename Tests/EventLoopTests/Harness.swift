@@ -195,7 +195,7 @@ final class TestServer: @unchecked Sendable {
 }
 
 /// A blocking TCP connection.
-final class RawSocket {
+final class RawSocket: @unchecked Sendable {
   let descriptor: Int32
 
   init(port: UInt16, receiveBuffer: Int32? = nil) throws {

