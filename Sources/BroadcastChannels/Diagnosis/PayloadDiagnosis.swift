@@ -150,8 +150,8 @@ public enum PayloadDiagnosis {
     var findings =
       definition?.contentState?.findings(for: state, key: "aps.content-state", in: document) ?? []
     // Both compact, as ActivityKit encodes them: a publisher's white space is not in the 4 KB.
-    let together =
-      JSONText(compacting: document.bytes[state.range]).bytes.count + (definition?.attributes?.bytes.count ?? 0)
+    let encoded = JSONText(compacting: document.bytes[state.range]).bytes.count
+    let together = encoded + (definition?.attributes?.bytes.count ?? 0)
     if together > Limits.activityStateBytes {
       findings.append(
         Finding(
