@@ -20,5 +20,6 @@ let package = Package(
     .testTarget(name: "LiveActivitiesTests", dependencies: ["LiveActivities"]),
     .target(name: "MatchScripts", dependencies: ["BroadcastChannels"]),
     .testTarget(name: "MatchScriptsTests", dependencies: ["MatchScripts"]),
+    .testTarget(name: "SimulationTests", dependencies: ["BroadcastChannels", "LiveActivities"]),
   ]
 )
