@@ -96,13 +96,43 @@ import Testing
     #expect(PropertyType(swift: text)?.swift == text)
   }
 
-  private struct State: Decodable {
-    let x: Date
+  // MARK: Foundation's own decoder as the judge
+
+  private struct State<Value: Decodable>: Decodable {
+    let x: Value
   }
 
-  /// Foundation's own decoder as the judge of how a Date is read.
+  static func decodes<Value: Decodable>(_: Value.Type, _ value: String) -> Bool {
+    (try? JSONDecoder().decode(State<Value>.self, from: Data(#"{"x":\#(value)}"#.utf8))) != nil
+  }
+
+  static let values = [
+    "0", "1", "-1", "1.5", "5.0", "1e3", "9007199254740993", "9223372036854775807", "9223372036854775808",
+    "true", "false", "null", #""""#, #""a""#, #""1""#, #""true""#, #""a b""#, #""https://example.com/a""#,
+    #""2288cf3f-70d8-46a6-97d7-dd5d00867127""#, "[]", "[1]", "[1.5]", "[null]", #"["a"]"#, "[[1]]", "{}",
+    #"{"a":1}"#, #"{"a":null}"#, #"{"a":"b"}"#, #"{"a":[1]}"#,
+  ]
+
+  @Test(arguments: values)
+  func `a state has an error exactly when JSONDecoder fails`(value: String) throws {
+    let judged: [(type: String, decodes: Bool)] = [
+      ("Int", Self.decodes(Int.self, value)), ("Double", Self.decodes(Double.self, value)),
+      ("String", Self.decodes(String.self, value)), ("Bool", Self.decodes(Bool.self, value)),
+      ("Date", Self.decodes(Date.self, value)), ("URL", Self.decodes(URL.self, value)),
+      ("UUID", Self.decodes(UUID.self, value)), ("Int?", Self.decodes(Int?.self, value)),
+      ("[Int]", Self.decodes([Int].self, value)), ("[Int?]", Self.decodes([Int?].self, value)),
+      ("[[Int]]", Self.decodes([[Int]].self, value)),
+      ("[String: Int]", Self.decodes([String: Int].self, value)),
+      ("[String: String]?", Self.decodes([String: String]?.self, value)),
+    ]
+    for (type, decodes) in judged {
+      let errors = try Self.findings(type, value).filter { $0.severity == .error }
+      #expect(errors.isEmpty == decodes, "\(type) from \(value)")
+    }
+  }
+
   @Test func `JSONDecoder reads a Date as seconds since 2001`() throws {
-    let state = try JSONDecoder().decode(State.self, from: Data(#"{"x":693068400}"#.utf8))
+    let state = try JSONDecoder().decode(State<Date>.self, from: Data(#"{"x":693068400}"#.utf8))
     // 2022-12-18 15:00 UTC: 1671375600 - 978307200 = 693068400.
     #expect(state.x == Date(timeIntervalSince1970: 1_671_375_600))
   }

@@ -18,6 +18,8 @@ struct Simulation {
   private let lag: Double
   /// The longest ordinary pause between steps.
   private let pace: Double
+  /// Whether a match may be followed by a night of 7 to 13 hours, in which everything expires and ends.
+  private let hasNights: Bool
   /// What happened, newest last.
   private(set) var trace: [String] = []
 
@@ -26,6 +28,7 @@ struct Simulation {
     let settings = try Self.settings(using: &random)
     lag = random.pick([0, 0, 0.25])
     pace = random.pick([0.5, 2, 30, 600])
+    hasNights = random.chance(25)
     judge = ChannelJudge(settings, lag: lag)
     channel = Channel(
       id: ChannelID.random(using: &random), alias: nil, settings: settings,
@@ -75,6 +78,7 @@ struct Simulation {
     case ..<70: try publish()
     case ..<80: try breakOrMend(random.below(subscribers.count))
     case ..<83: try startAnew(random.below(subscribers.count))
+    case ..<85 where hasNights: try pass(seconds: 7 * 3_600 + random.seconds(upTo: 6 * 3_600))
     default: break
     }
     switch random.below(10) {
