@@ -149,7 +149,9 @@ public enum PayloadDiagnosis {
     guard let state = aps["content-state"], state.members != nil else { return [] }
     var findings =
       definition?.contentState?.findings(for: state, key: "aps.content-state", in: document) ?? []
-    let together = state.range.count + (definition?.attributes?.bytes.count ?? 0)
+    // Both compact, as ActivityKit encodes them: a publisher's white space is not in the 4 KB.
+    let encoded = JSONText(compacting: document.bytes[state.range]).bytes.count
+    let together = encoded + (definition?.attributes?.bytes.count ?? 0)
     if together > Limits.activityStateBytes {
       findings.append(
         Finding(
