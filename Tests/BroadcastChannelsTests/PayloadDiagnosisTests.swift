@@ -28,12 +28,13 @@ import Testing
 
   @Test(
     arguments: [
-      (#""state-date":1700000060"#, "warning unknown-key aps.state-date", #"did you mean "stale-date"?"#),
-      (#""relevance":1"#, "warning unknown-key aps.relevance", "ignores it"),
+      (#""state-date":1700000060"#, "error unknown-key aps.state-date", #"did you mean "stale-date"?"#),
+      (#""relevance":1"#, "error unknown-key aps.relevance", #"did you mean "relevance-score"?"#),
+      (#""colour":1"#, "warning unknown-key aps.colour", "ignores it"),
       (#""attributes-type":"A""#, "warning start-key aps.attributes-type", "start"),
       (#""attributes":{}"#, "warning start-key aps.attributes", "start"),
       (#""input-push-token":1"#, "warning start-key aps.input-push-token", "start"),
-      (#""alert":{"titel":"a","title":"a","body":"b"}"#, "warning unknown-key aps.alert.titel", #""title""#),
+      (#""alert":{"titel":"a","title":"a","body":"b"}"#, "error unknown-key aps.alert.titel", #""title""#),
       (#""alert":{"title":"a"}"#, "warning alert-text aps.alert", "no body"),
       (#""alert":{"body":"a"}"#, "warning alert-text aps.alert", "no title"),
       (#""dismissal-date":1700000060"#, "warning dismissal-update aps.dismissal-date", "end"),
