@@ -22,6 +22,8 @@ let package = Package(
     .testTarget(name: "LiveActivitiesTests", dependencies: ["LiveActivities"]),
     .target(name: "MatchScripts", dependencies: ["BroadcastChannels"]),
     .testTarget(name: "MatchScriptsTests", dependencies: ["MatchScripts"]),
+    .target(name: "Rehearsal", dependencies: ["BroadcastChannels", "LiveActivities", "MatchScripts"]),
+    .testTarget(name: "RehearsalTests", dependencies: ["Rehearsal"]),
     .target(name: "SubscriberProtocol", dependencies: ["BroadcastChannels"]),
     .testTarget(name: "SimulationTests", dependencies: ["BroadcastChannels", "LiveActivities"]),
 
@@ -37,7 +39,7 @@ let package = Package(
       name: "touchline",
       dependencies: [
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
-        "BroadcastServer", "BroadcastClient", "EventLoop",
+        "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal",
       ]),
   ]
 )

@@ -3,19 +3,22 @@ import Foundation
 
 /// One Live Activity on a device, as far as its data goes: a state machine of messages and time.
 ///
-/// `active` ⇄ `stale` → `ended` → `dismissed`, by the rules of ActivityKit:
+/// `pending` → `active` ⇄ `stale` → `ended` → `dismissed`, by the rules of ActivityKit:
 /// - the newest timestamp wins, ties go to the later arrival; anything older is ignored, and so is anything after the
 ///   end;
 /// - the state goes stale at the very moment of its stale date, with no message arriving, and is fresh again with an
 ///   update that carries a later stale date or none;
-/// - the system ends it after 8 hours; an ended card stays until its dismissal date, 4 hours at most.
+/// - the system ends it after 8 hours; an ended card stays until its dismissal date, 4 hours at most;
+/// - a person can dismiss the card at any time: that hides the view, it does not end the event.
 ///
 /// It reads no clock. A stale date, an end of life and a dismissal are deadlines: ``nextDeadline`` tells the next, and
 /// ``advance(to:)`` passes it. Messages must be given after time was advanced to their arrival, which
 /// ``receive(_:at:)`` does itself.
 public struct LiveActivity: Sendable {
   /// What the system says of the activity (`ActivityState`).
-  public enum State: String, Sendable {
+  public enum State: String, Sendable, Codable {
+    /// Scheduled, not begun.
+    case pending
     /// The event goes on and the state is current.
     case active
     /// The event goes on and the state is out of date.
@@ -28,6 +31,8 @@ public struct LiveActivity: Sendable {
 
   /// Why something changed, or why a message changed nothing.
   public enum Cause: String, Sendable {
+    /// A scheduled activity began.
+    case start
     /// A newer state is shown.
     case update
     /// The stale date passed.
@@ -38,6 +43,10 @@ public struct LiveActivity: Sendable {
     case dismissal
     /// The system ended the activity after 8 hours.
     case lifetime
+    /// The person dismissed the card.
+    case person
+    /// The event was over while the device was away; the activity was ended at launch.
+    case orphan
     /// A message with a timestamp older than the shown one.
     case ignoredOlder = "ignored-older"
     /// A message after the end.
@@ -56,10 +65,10 @@ public struct LiveActivity: Sendable {
     public let contentState: JSONText?
   }
 
-  /// When the activity started.
+  /// When the activity started, or is scheduled to.
   public let startedAt: Date
   /// Where it is in its life.
-  public private(set) var state: State = .active
+  public private(set) var state: State
   /// What it shows; nil until the first update.
   public private(set) var contentState: JSONText?
   /// The timestamp of what it shows, in Unix seconds.
@@ -68,8 +77,13 @@ public struct LiveActivity: Sendable {
   public private(set) var staleDate: Date?
   /// When it ended.
   public private(set) var endedAt: Date?
-  /// When an ended card leaves.
+  /// When an ended card leaves, or when the card left.
   public private(set) var dismissalDate: Date?
+  /// Whether it was the person who dismissed the card. It must not come back by itself then.
+  public private(set) var isDismissedByPerson = false
+  /// Whether the system presents the card: one whose first state was stale already is not presented until a current
+  /// one comes.
+  public private(set) var isPresented = true
   /// Its claim to the Dynamic Island.
   public private(set) var relevanceScore: Double?
   /// Messages that were ignored because they were older than the shown one.
@@ -78,13 +92,23 @@ public struct LiveActivity: Sendable {
   public private(set) var ignoredAfterEnd = 0
 
   /// Starts an activity without content, as one does that waits for its channel's first message.
-  public init(startedAt: Date) { self.startedAt = startedAt }
+  public init(startedAt: Date) {
+    self.startedAt = startedAt
+    state = .active
+  }
+
+  /// Schedules an activity: it is pending until its start.
+  public init(scheduledFor start: Date) {
+    startedAt = start
+    state = .pending
+  }
 
   // MARK: Time
 
   /// When ``advance(to:)`` has something to do next; nil once the card is gone.
   public var nextDeadline: Date? {
     switch state {
+    case .pending: startedAt
     case .active: min(staleDate ?? .distantFuture, endOfLife)
     case .stale: endOfLife
     case .ended: dismissalDate
@@ -101,6 +125,9 @@ public struct LiveActivity: Sendable {
 
   private mutating func pass(_ deadline: Date) -> Change {
     switch state {
+    case .pending:
+      state = staleDate.map { $0 <= deadline } ?? false ? .stale : .active
+      return change(.start, at: deadline)
     case .active where deadline < endOfLife:
       state = .stale
       return change(.staleDate, at: deadline)
@@ -129,13 +156,14 @@ public struct LiveActivity: Sendable {
       changes.append(change(.ignoredAfterEnd, at: now))
     case .dismissed:
       ignoredAfterEnd += 1
-    case .active, .stale:
+    case .pending, .active, .stale:
       if let timestamp, payload.timestamp < timestamp {
         ignoredOlder += 1
         changes.append(change(.ignoredOlder, at: now))
       } else {
+        let isFirst = timestamp == nil
         show(payload)
-        changes += payload.event == .end ? ended(by: payload, at: now) : updated(at: now)
+        changes += payload.event == .end ? ended(by: payload, at: now) : updated(at: now, isFirst: isFirst)
       }
     }
     return changes
@@ -148,8 +176,10 @@ public struct LiveActivity: Sendable {
     staleDate = payload.staleDate.map { Date(timeIntervalSince1970: Double($0)) }
   }
 
-  private mutating func updated(at now: Date) -> [Change] {
-    state = staleDate.map { $0 <= now } ?? false ? .stale : .active
+  private mutating func updated(at now: Date, isFirst: Bool) -> [Change] {
+    let isStale = staleDate.map { $0 <= now } ?? false
+    if isFirst || !isStale { isPresented = !isStale }
+    if state != .pending { state = isStale ? .stale : .active }
     return [change(.update, at: now)]
   }
 
@@ -167,6 +197,28 @@ public struct LiveActivity: Sendable {
     endedAt = now
     let latest = now.addingTimeInterval(Limits.endedCardSeconds)
     dismissalDate = min(dismissal ?? latest, latest)
+  }
+
+  // MARK: The person
+
+  /// The person dismisses the card: the view is gone for good, the event may go on.
+  public mutating func dismiss(at now: Date) -> [Change] {
+    var changes = advance(to: now)
+    guard state != .dismissed else { return changes }
+    state = .dismissed
+    isDismissedByPerson = true
+    dismissalDate = now
+    changes.append(change(.person, at: now))
+    return changes
+  }
+
+  /// Ends an activity whose event was found to be over when the device came back.
+  public mutating func endOrphan(at now: Date) -> [Change] {
+    var changes = advance(to: now)
+    guard state != .ended, state != .dismissed else { return changes }
+    end(at: now, dismissal: now)
+    changes.append(change(.orphan, at: now))
+    return changes + advance(to: now)
   }
 
   private func change(_ cause: Cause, at now: Date) -> Change {

@@ -37,6 +37,14 @@ public enum DurationText {
     return seconds
   }
 
+  /// A moment of a script as people read it: `1:23:45`, with tenths where there are any.
+  public static func clock(_ seconds: Double) -> String {
+    let total = Int(seconds)
+    let tenths = Int(((seconds - Double(total)) * 10).rounded())
+    let text = String(format: "%d:%02d:%02d", total / 3_600, total % 3_600 / 60, total % 60)
+    return (1...9).contains(tenths) ? "\(text).\(tenths)" : text
+  }
+
   /// A span as people read it: `42s`, `3m20s`, `2h05m`.
   public static func described(_ seconds: Double) -> String {
     let total = Int(seconds.rounded())

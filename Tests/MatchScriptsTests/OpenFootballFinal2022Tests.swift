@@ -86,7 +86,7 @@ import Testing
         "banner", "compact-leading", "compact-trailing", "expanded-bottom", "expanded-center",
         "expanded-leading", "expanded-trailing", "lock-screen", "minimal", "small", "standby",
       ])
-    #expect(channel.presentations["compact-leading"] == "ARG {home}")
+    #expect(channel.presentations[.compactLeading] == "ARG {home}")
     #expect(
       channel.contentState?.properties.map(\.type.swift) == [
         "Int", "Int", "String", "String", "[String]", "String?",

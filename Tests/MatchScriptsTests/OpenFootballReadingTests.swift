@@ -122,7 +122,7 @@ import Testing
     let script = try openFootballScript(text)
     #expect(try OpenFootballState(#require(script.steps.last)).scorers == ["Manchester City 5' A"])
     guard case .defined(let channel) = script.target else { return }
-    #expect(channel.presentations["small"] == "{attributes.home} {home}–{away} {attributes.away}")
+    #expect(channel.presentations[.small] == "{attributes.home} {home}–{away} {attributes.away}")
   }
 
   @Test func `everything unreadable is named with its line`() throws {

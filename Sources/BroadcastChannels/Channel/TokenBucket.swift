@@ -53,6 +53,15 @@ public struct TokenBucket: Sendable, Hashable {
   /// Seconds in which an empty bucket fills; nil when it never does.
   public var secondsToFill: Double? { refillPerSecond > 0 ? capacity / refillPerSecond : nil }
 
+  /// The same bucket with another size: what was used stays used.
+  public func resized(capacity: Double, refillPerSecond: Double, at now: Date) -> TokenBucket {
+    var old = self
+    old.refill(to: now)
+    var new = TokenBucket(capacity: capacity, refillPerSecond: refillPerSecond, now: now)
+    new.level = max(0, capacity - (old.capacity - old.level))
+    return new
+  }
+
   private mutating func refill(to now: Date) {
     let elapsed = now.timeIntervalSince(asOf)
     guard elapsed > 0 else {

@@ -10,14 +10,24 @@ public struct ChannelDefinition: Sendable, Hashable {
   public var attributes: JSONText?
   /// The declared properties of the content state; nil when the file doesn't declare them.
   public var contentState: ContentStateSchema?
-  /// The template of each presentation, by its name.
-  public var presentations: [String: String]
+  /// The template of each presentation.
+  public var presentations: [Presentation: String]
+  /// The sentence that VoiceOver speaks for a presentation, as a template.
+  public var accessibility: [Presentation: String]
+  /// What a person can do on the card.
+  public var actions: [ActivityAction]
+  /// Properties that are hidden while the device is locked.
+  public var sensitive: Set<String>
+  /// The app's strings by language and key, for `loc-key` alerts.
+  public var strings: [String: [String: String]]
 
   /// Makes a definition.
   public init(
     alias: ChannelAlias? = nil, settings: ChannelSettings, attributesType: String? = nil,
     attributes: JSONText? = nil,
-    contentState: ContentStateSchema? = nil, presentations: [String: String] = [:]
+    contentState: ContentStateSchema? = nil, presentations: [Presentation: String] = [:],
+    accessibility: [Presentation: String] = [:], actions: [ActivityAction] = [], sensitive: Set<String> = [],
+    strings: [String: [String: String]] = [:]
   ) {
     self.alias = alias
     self.settings = settings
@@ -25,6 +35,10 @@ public struct ChannelDefinition: Sendable, Hashable {
     self.attributes = attributes
     self.contentState = contentState
     self.presentations = presentations
+    self.accessibility = accessibility
+    self.actions = actions
+    self.sensitive = sensitive
+    self.strings = strings
   }
 }
 
@@ -74,14 +88,27 @@ extension ChannelDefinition {
       "attributes-type": attributesType.map(JSONWriter.quoted),
       "attributes": attributes?.string,
       "content-state": contentState.map { Self.json($0.properties) },
-      "presentations": presentations.isEmpty
-        ? nil
-        : "{"
-          + presentations.sorted { $0.key < $1.key }.map {
-            "\(JSONWriter.quoted($0.key)):\(JSONWriter.quoted($0.value))"
-          }
-          .joined(separator: ",") + "}",
+      "presentations": Self.json(presentations.map { ($0.rawValue, JSONWriter.quoted($1)) }),
+      "accessibility": Self.json(accessibility.map { ($0.rawValue, JSONWriter.quoted($1)) }),
+      "actions": Self.json(
+        actions.map { action in
+          let sets = "{\(JSONWriter.quoted(action.property)):\(action.value.string)}"
+          return (action.name, JSONWriter.object(["title": JSONWriter.quoted(action.title), "sets": sets]))
+        }),
+      "sensitive": sensitive.isEmpty
+        ? nil : "[\(sensitive.sorted().map(JSONWriter.quoted).joined(separator: ","))]",
+      "strings": Self.json(
+        strings.map { language, table in
+          (language, Self.json(table.map { ($0, JSONWriter.quoted($1)) }) ?? "{}")
+        }),
     ])
+  }
+
+  /// An object with its members in the order of their names; nil when there are none.
+  private static func json(_ members: [(name: String, value: String)]) -> String? {
+    guard !members.isEmpty else { return nil }
+    let sorted = members.sorted { $0.name < $1.name }
+    return "{\(sorted.map { "\(JSONWriter.quoted($0.name)):\($0.value)" }.joined(separator: ","))}"
   }
 
   private static func json(_ properties: [ContentStateSchema.Property]) -> String {

@@ -3,12 +3,6 @@ struct DefinitionReader {
   let document: JSONDocument
   private(set) var findings: [Finding] = []
 
-  /// The presentations that a definition may have: the places where a system shows an activity.
-  static let presentationNames = [
-    "lock-screen", "banner", "expanded-leading", "expanded-trailing", "expanded-center", "expanded-bottom",
-    "compact-leading", "compact-trailing", "minimal", "small", "standby",
-  ]
-
   init(document: JSONDocument) { self.document = document }
 
   mutating func definition(_ value: JSONValue, alias: ChannelAlias?) -> ChannelDefinition? {
@@ -25,7 +19,11 @@ struct DefinitionReader {
     let contentState = value["content-state"].map {
       ContentStateSchema(properties: properties($0, key: "content-state"))
     }
-    let presentations = presentations(value["presentations"])
+    let presentations = presentations(value["presentations"], key: "presentations")
+    let accessibility = self.presentations(value["accessibility"], key: "accessibility")
+    let actions = actions(value["actions"], contentState)
+    let sensitive = sensitive(value["sensitive"], contentState)
+    let strings = strings(value["strings"])
     // Only now: whoever forgot the app is told what else is wrong, too.
     guard let app else { return nil }
     return ChannelDefinition(
@@ -34,13 +32,14 @@ struct DefinitionReader {
         app: app, storagePolicy: policy, frequentUpdates: frequent, budget: budget, windows: windows,
         publishRate: publishRate),
       attributesType: attributesType, attributes: attributes, contentState: contentState,
-      presentations: presentations)
+      presentations: presentations, accessibility: accessibility, actions: actions, sensitive: sensitive,
+      strings: strings)
   }
 
   private static let keys = [
     "app", "message-storage-policy", "frequent-updates", "budget", "windows", "publish-rate",
     "attributes-type",
-    "attributes", "content-state", "presentations",
+    "attributes", "content-state", "presentations", "accessibility", "actions", "sensitive", "strings",
   ]
 
   // MARK: Rules of the channel
@@ -175,14 +174,90 @@ struct DefinitionReader {
     }
   }
 
-  private mutating func presentations(_ value: JSONValue?) -> [String: String] {
-    guard let value, let members = members(of: value, key: "presentations", allowed: Self.presentationNames)
+  private mutating func presentations(_ value: JSONValue?, key: String) -> [Presentation: String] {
+    guard let value,
+      let members = members(of: value, key: key, allowed: Presentation.allCases.map(\.rawValue))
     else { return [:] }
-    var templates: [String: String] = [:]
+    var templates: [Presentation: String] = [:]
     for member in members {
-      templates[member.name] = string(member.value, key: "presentations.\(member.name)")
+      guard let presentation = Presentation(rawValue: member.name) else { continue }
+      templates[presentation] = string(member.value, key: "\(key).\(member.name)")
     }
     return templates
+  }
+
+  private mutating func actions(_ value: JSONValue?, _ schema: ContentStateSchema?) -> [ActivityAction] {
+    guard let value else { return [] }
+    guard let actions = value.members else {
+      error(
+        "bad-value", key: "actions", "is \(value.described); an object of actions was expected", at: value)
+      return []
+    }
+    return actions.compactMap { action($0, schema) }
+  }
+
+  private mutating func action(_ member: JSONMember, _ schema: ContentStateSchema?) -> ActivityAction? {
+    let key = "actions.\(member.name)"
+    guard members(of: member.value, key: key, allowed: ["title", "sets"]) != nil else { return nil }
+    guard let sets = member.value["sets"], let values = sets.members, values.count == 1 else {
+      error(
+        "bad-value", key: "\(key).sets",
+        "sets one property of the content state, such as {\"followed\": true}",
+        at: member.value)
+      return nil
+    }
+    if let schema, !schema.properties.contains(where: { $0.name == values[0].name }) {
+      error(
+        "unknown-property", key: "\(key).sets.\(values[0].name)",
+        "is no property of the content state"
+          + Suggestion.phrase(for: values[0].name, among: schema.properties.map(\.name)),
+        at: sets)
+      return nil
+    }
+    return ActivityAction(
+      name: member.name, title: string(member.value["title"], key: "\(key).title") ?? member.name,
+      property: values[0].name, value: JSONText(compacting: document.bytes[values[0].value.range]))
+  }
+
+  private mutating func sensitive(_ value: JSONValue?, _ schema: ContentStateSchema?) -> Set<String> {
+    guard let value else { return [] }
+    guard let elements = value.elements, elements.allSatisfy({ $0.string != nil }) else {
+      error(
+        "bad-value", key: "sensitive", "is \(value.described); an array of property names was expected",
+        at: value)
+      return []
+    }
+    let names = elements.compactMap(\.string)
+    for (name, element) in zip(names, elements) {
+      guard let schema, !schema.properties.contains(where: { $0.name == name }) else { continue }
+      let hint = Suggestion.phrase(for: name, among: schema.properties.map(\.name))
+      error(
+        "unknown-property", key: "sensitive", "\"\(name)\" is no property of the content state\(hint)",
+        at: element)
+    }
+    return Set(names)
+  }
+
+  private mutating func strings(_ value: JSONValue?) -> [String: [String: String]] {
+    guard let value else { return [:] }
+    guard let languages = value.members else {
+      error("bad-value", key: "strings", "is \(value.described); tables by language were expected", at: value)
+      return [:]
+    }
+    var tables: [String: [String: String]] = [:]
+    for language in languages {
+      guard let entries = language.value.members else {
+        error(
+          "bad-value", key: "strings.\(language.name)",
+          "is \(language.value.described); an object of keys and texts was expected", at: language.value)
+        continue
+      }
+      for entry in entries {
+        tables[language.name, default: [:]][entry.name] = string(
+          entry.value, key: "strings.\(language.name).\(entry.name)")
+      }
+    }
+    return tables
   }
 
   // MARK: Values

@@ -40,7 +40,7 @@ extension OpenFootballMatch {
     ContentStateSchema.Property(name: "shootout", type: .optional(.string)),
   ])
 
-  private var presentations: [String: String] {
+  private var presentations: [Presentation: String] {
     // A place without attribute shows no gap: the template names only what this match has.
     let heading =
       ["{attributes.competition}"]
@@ -48,18 +48,18 @@ extension OpenFootballMatch {
     let home = label(.team1) ?? "{attributes.home}"
     let away = label(.team2) ?? "{attributes.away}"
     return [
-      "lock-screen": heading.joined(separator: " · ")
+      .lockScreen: heading.joined(separator: " · ")
         + "\n{attributes.home} {home}–{away} {attributes.away}\n{period} · {clock}\n{scorers}\n{shootout}",
-      "banner": "{attributes.home} {home}–{away} {attributes.away} · {clock}",
-      "expanded-leading": "\(home) {home}",
-      "expanded-trailing": "{away} \(away)",
-      "expanded-center": "{period} {clock}",
-      "expanded-bottom": "{scorers}\n{shootout}",
-      "compact-leading": "\(home) {home}",
-      "compact-trailing": "{away} \(away)",
-      "minimal": "{home}–{away}",
-      "small": "\(home) {home}–{away} \(away)",
-      "standby": "\(home) {home}–{away} \(away)\n{clock}",
+      .banner: "{attributes.home} {home}–{away} {attributes.away} · {clock}",
+      .expandedLeading: "\(home) {home}",
+      .expandedTrailing: "{away} \(away)",
+      .expandedCenter: "{period} {clock}",
+      .expandedBottom: "{scorers}\n{shootout}",
+      .compactLeading: "\(home) {home}",
+      .compactTrailing: "{away} \(away)",
+      .minimal: "{home}–{away}",
+      .small: "\(home) {home}–{away} \(away)",
+      .standby: "\(home) {home}–{away} \(away)\n{clock}",
     ]
   }
 

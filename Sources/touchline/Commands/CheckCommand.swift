@@ -1,6 +1,7 @@
 import BroadcastChannels
 import BroadcastServer
 import Foundation
+import LiveActivities
 import MatchScripts
 
 /// `touchline check`: tells what would go wrong on a device, before anything is published.
@@ -83,8 +84,7 @@ enum CheckCommand: Command {
     if document.root["app"] != nil || document.root["content-state"] != nil || document.root["budget"] != nil
     {
       do throws(Findings) {
-        _ = try ChannelDefinition(file: bytes, alias: nil)
-        return []
+        return presentations(try ChannelDefinition(file: bytes, alias: nil), in: document)
       } catch {
         return error.all
       }
@@ -96,6 +96,17 @@ enum CheckCommand: Command {
       "is neither a payload ({\"aps\":{…}}) nor a channel definition ({\"app\":…}) nor a match script"
     let position = document.position(of: document.root.range.lowerBound)
     return [Finding(.error, "unknown-file", key: "", message, position: position)]
+  }
+
+  private static func presentations(_ definition: ChannelDefinition, in document: JSONDocument) -> [Finding] {
+    PresentationCheck.problems(definition).map { problem in
+      let path = problem.key.split(separator: ".", maxSplits: 1).map(String.init)
+      let group = document.root.members?.first { $0.name == path[0] }
+      let place = group?.value.members?.first { $0.name == path[1] }?.offset ?? group?.offset ?? 0
+      return Finding(
+        problem.isError ? .error : .warning, "presentation", key: problem.key, problem.message, at: place,
+        in: document)
+    }
   }
 
   /// JSON lines: whole payloads, or a match script.
@@ -129,9 +140,19 @@ enum CheckCommand: Command {
     case nil: break
     }
     let start = Date()
+    var misfits: Set<Presentation> = []
     for step in script.steps {
       let now = start.addingTimeInterval(step.at)
       findings += step.findings(definition: known, sentAt: now)
+      guard let known, let state = step.contentState else { continue }
+      let context = PresentationContext(state: state, attributes: known.attributes, now: now)
+      for (presentation, misfit) in PresentationCheck.misfits(known, context)
+      where misfits.insert(presentation).inserted {
+        findings.append(
+          Finding(
+            .warning, "presentation-fit", key: "presentations.\(presentation.rawValue)", misfit,
+            position: SourcePosition(line: step.line, column: 1)))
+      }
     }
     return findings
   }

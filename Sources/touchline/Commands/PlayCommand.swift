@@ -11,10 +11,8 @@ enum PlayCommand: Command {
   static let usage = CommandUsage(
     name: "play", synopsis: "SCRIPT | --openfootball FILE --match WORDS  [--speed N] [--channel NAME]",
     summary: "Play a match script into a channel, at speed.",
-    options: [
+    options: ScriptSource.options + [
       Option("--speed", "N", "how many times faster than real (default 60)"),
-      Option("--openfootball", "FILE", "make the script from an openfootball JSON file"),
-      Option("--match", "WORDS", "which match of it: teams, or words of the date, round or group"),
       Option("--channel", "NAME", "the channel to play into: an id or an alias (default: the script's)"),
       Option("--retry-for", "DURATION", "how long a message is tried again (default 60s)"),
       ClientOptions.server, ClientOptions.format,
@@ -38,7 +36,7 @@ enum PlayCommand: Command {
     let server = try ClientOptions.server(arguments)
     let isJSON = try ClientOptions.isJSON(arguments)
     let patience = try ClientOptions.duration("--retry-for", arguments) ?? 60
-    let (script, definition, proposal) = try load(arguments)
+    let (script, definition, proposal) = try ScriptSource.load(arguments)
     guard let name = arguments["--channel"] ?? proposal else {
       throw arguments.error("the script names no channel; say --channel NAME")
     }
@@ -47,59 +45,6 @@ enum PlayCommand: Command {
     let player = Player(client, server, script, speed: speed, patience: patience, isJSON: isJSON)
     player.start(channel: name, definition: definition)
     return try client.run()
-  }
-
-  /// Reads or makes the script, and finds the definition and the channel's name that go with it.
-  private static func load(
-    _ arguments: Arguments
-  ) throws -> (script: MatchScript, definition: ChannelDefinition?, channel: String?) {
-    if let path = arguments["--openfootball"] {
-      _ = try arguments.positional(0...0, "--openfootball, which takes the place of SCRIPT,")
-      guard let query = arguments["--match"], !query.isEmpty else {
-        throw arguments.error("--match WORDS is missing: which match of the file?")
-      }
-      let script = try openFootball(path, query)
-      if case .defined(let definition) = script.target { return (script, definition, definition.alias?.name) }
-      return (script, nil, nil)
-    }
-    if arguments.has("--match") { throw arguments.error("--match goes with --openfootball") }
-    return try load(path: try arguments.positional(1...1, "SCRIPT")[0])
-  }
-
-  private static func openFootball(_ path: String, _ query: String) throws -> MatchScript {
-    let bytes = try Files.read(path)
-    do {
-      return try OpenFootballFeed(file: bytes).match(named: query).script()
-    } catch let findings as Findings {
-      throw CommandFailure(findings.all.map { "\(path):\($0)" }.joined(separator: "\n"))
-    } catch {
-      throw CommandFailure("\(path): \(error)")
-    }
-  }
-
-  private static func load(path: String) throws -> (MatchScript, ChannelDefinition?, String?) {
-    let bytes = try Files.read(path)
-    let script: MatchScript
-    do throws(Findings) {
-      script = try MatchScript(file: bytes)
-    } catch {
-      throw CommandFailure(
-        "the script can't be played:\n" + error.all.map { "\(path):\($0)" }.joined(separator: "\n"))
-    }
-    let stem = URL(fileURLWithPath: path).lastPathComponent.split(separator: ".").first.flatMap {
-      ChannelAlias(String($0))
-    }
-    switch script.target {
-    case .defined(let definition): return (script, definition, stem?.name)
-    case .named(let alias):
-      let sibling = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(
-        "\(alias).json"
-      ).path
-      let definition =
-        FileManager.default.fileExists(atPath: sibling) ? try ChannelLibrary.load(file: sibling) : nil
-      return (script, definition, alias.name)
-    case nil: return (script, nil, stem?.name)
-    }
   }
 }
 
@@ -213,13 +158,8 @@ private final class Player {
   private func plain(_ step: MatchScript.Step, _ outcome: String) -> String {
     let title = step.alert.flatMap { try? JSONDocument($0.bytes).root["title"]?.string }
     return
-      "\(Self.clock(step.at))  \(outcome.padded(to: 10))  priority \(String(step.priority.rawValue).padded(to: 2))  \(step.event.rawValue)"
+      "\(DurationText.clock(step.at))  \(outcome.padded(to: 10))  priority \(String(step.priority.rawValue).padded(to: 2))  \(step.event.rawValue)"
       + (title.map { "  \($0.printable)" } ?? "")
-  }
-
-  private static func clock(_ seconds: Double) -> String {
-    let total = Int(seconds)
-    return String(format: "%d:%02d:%02d", total / 3_600, total % 3_600 / 60, total % 60)
   }
 
   private func showProgress() {
@@ -228,7 +168,7 @@ private final class Player {
     let done = script.duration > 0 ? Int(elapsed / script.duration * Double(width)) : width
     let bar = String(repeating: "█", count: done) + String(repeating: "░", count: width - done)
     Console.progress(
-      "\(Self.clock(elapsed)) \(bar) \(Self.clock(script.duration))  \(answered) of \(script.steps.count) sent"
+      "\(DurationText.clock(elapsed)) \(bar) \(DurationText.clock(script.duration))  \(answered) of \(script.steps.count) sent"
     )
   }
 

@@ -49,7 +49,8 @@ enum PublishCommand: Command {
         isFeed ? "--lines and --state don't go together" : "--state JSON, or --lines, is missing")
     }
     if !isFeed, arguments.has("--fail-fast") { throw arguments.error("--fail-fast goes with --lines") }
-    let state: JSONText? = if let text = arguments["--state"] { try readState(text, arguments) } else { nil }
+    let state: JSONText? =
+      if let text = arguments["--state"] { try StateArgument.read(text, arguments) } else { nil }
     let client = try ClientRun()
     let publisher = Publisher(
       loop: client.loop, server: server, channel: channel,
@@ -72,22 +73,6 @@ enum PublishCommand: Command {
     return try client.run()
   }
 
-  private static func readState(_ text: String, _ arguments: Arguments) throws -> JSONText {
-    let isFile = text.hasPrefix("@") || text == "-"
-    let bytes = isFile ? try Files.read(text == "-" ? "-" : String(text.dropFirst())) : Array(text.utf8)
-    let document: JSONDocument
-    do throws(JSONSyntaxError) {
-      document = try JSONDocument(bytes)
-    } catch {
-      guard isFile else { throw arguments.error("--state is not JSON: \(error)") }
-      throw CommandFailure("\(text): not JSON: \(error)")
-    }
-    guard document.root.members != nil else {
-      throw arguments.error("--state is \(document.root.described); an object was expected")
-    }
-    return JSONText(compacting: bytes)
-  }
-
   /// What the flags say about every message.
   struct Options {
     let event: Payload.Event
@@ -108,9 +93,8 @@ enum PublishCommand: Command {
         try arguments.value("--priority", "10, 5 or 1") { Int($0).flatMap { Priority(rawValue: $0) } }
         ?? .immediate
       staleIn = try ClientOptions.duration("--stale-in", arguments)
-      staleAt = try arguments.value("--stale-at", "Unix seconds or a date such as 2026-12-18T15:00:00Z") {
-        Self.unixSeconds($0)
-      }
+      staleAt = try arguments.value("--stale-at", TimeText.rule) { TimeText.date($0) }
+        .map { Int64($0.timeIntervalSince1970) }
       if staleIn != nil, staleAt != nil {
         throw arguments.error("--stale-in and --stale-at don't go together")
       }
@@ -134,11 +118,6 @@ enum PublishCommand: Command {
         "sound": sound.map(JSONWriter.quoted),
       ])
       alert = JSONText(compacting: text.utf8)
-    }
-
-    private static func unixSeconds(_ text: String) -> Int64? {
-      if let seconds = Int64(text) { return seconds }
-      return (try? Date(text, strategy: .iso8601)).map { Int64($0.timeIntervalSince1970) }
     }
 
     /// The message with a content state, as it is sent now.

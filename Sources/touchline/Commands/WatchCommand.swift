@@ -220,7 +220,7 @@ private final class Watcher {
       switch card.activity.state {
       case .dismissed: card.held == nil
       case .ended: goal == .ended && card.held == nil
-      case .active, .stale: false
+      case .pending, .active, .stale: false
       }
     }
     guard isDone else { return }
@@ -285,16 +285,18 @@ struct WatchLine {
     let (word, style): (String, Console.Style) =
       switch change.cause {
       case .update: change.state == .stale ? ("stale on arrival", .yellow) : ("live", .green)
+      case .start: ("begun", .green)
       case .staleDate: ("stale", .yellow)
       case .end: ("final", .bold)
       case .lifetime: ("ended after 8 h", .bold)
-      case .dismissal: ("dismissed", .dim)
+      case .dismissal, .person: ("dismissed", .dim)
+      case .orphan: ("over", .bold)
       case .ignoredOlder: ("older, ignored", .dim)
       case .ignoredAfterEnd: ("after end, ignored", .dim)
       }
     var columns = [Self.clock(change.at), Console.styled(word.padded(to: 9), style)]
     if let name { columns.insert(name, at: 1) }
-    columns.append(summary(definition))
+    columns.append(StateSummary.text(change.contentState, definition, now: change.at))
     if let alert = frame?.payload.alert, change.cause == .update || change.cause == .end {
       let text = [alert.title, alert.body].compactMap { $0?.plain.printable }.joined(separator: ": ")
       columns.append(Console.styled("🔔 \(text)", .bold))
@@ -307,18 +309,5 @@ struct WatchLine {
     formatter.locale = Locale(identifier: "en_US_POSIX")
     formatter.dateFormat = "HH:mm:ss"
     return formatter.string(from: date)
-  }
-
-  /// The state as the app's banner reads, or its properties one after the other.
-  private func summary(_ definition: ChannelDefinition?) -> String {
-    guard let state = change.contentState else { return "(no content yet)" }
-    if let banner = definition?.presentations["banner"] {
-      return PresentationTemplate(banner).render(state: state, attributes: definition?.attributes).printable
-    }
-    guard let members = (try? JSONDocument(state.bytes))?.root.members else { return state.string }
-    return members.map {
-      "\($0.name) \($0.value.string ?? JSONText(compacting: state.bytes[$0.value.range]).string)"
-    }
-    .joined(separator: ", ").printable
   }
 }

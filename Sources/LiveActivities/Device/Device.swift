@@ -1,0 +1,278 @@
+import BroadcastChannels
+import Foundation
+
+/// A simulated phone: several Live Activities of several apps, the limits and budgets that the system puts on them, and
+/// what a person does.
+///
+/// Like everything here it reads no clock: time is an argument, ``nextDeadline`` says when ``advance(to:)`` has something
+/// to do, and each call returns what changed, in order.
+public struct Device: Sendable {
+  /// Something that changed on the device.
+  public struct Change: Sendable {
+    /// What it was.
+    public enum Kind: Sendable {
+      /// The activity's data changed, or ignored a message.
+      case activity(LiveActivity.Change)
+      /// An update waits, because the hourly budget for priority 10 is spent or its group has not ended; what waited
+      /// before is merged into it.
+      case deferred(until: Date, isOverBudget: Bool)
+      /// The screen lit up.
+      case alert(Alert)
+      /// An action was confirmed by the publisher's state.
+      case confirmed(ActivityAction)
+    }
+
+    /// The activity's channel, as the person named it.
+    public let name: String
+    /// When.
+    public let at: Date
+    /// What it was.
+    public let kind: Kind
+  }
+
+  /// A pressed button on its way to the publisher. Pressing again before it is confirmed sends the same intent again.
+  public struct Intent: Sendable, Hashable {
+    /// The activity's channel.
+    public let name: String
+    /// The action's name.
+    public let action: String
+    /// The intent's own id, by which a repetition is known.
+    public let id: String
+  }
+
+  /// What a person and the system have set.
+  public private(set) var settings: DeviceSettings
+  /// The activities, dismissed ones included, in the order of their starts.
+  public private(set) var activities: [DeviceActivity] = []
+  private var started = 0
+
+  /// Makes a device without activities.
+  public init(settings: DeviceSettings = DeviceSettings()) { self.settings = settings }
+
+  /// The activity of a channel.
+  public subscript(name: String) -> DeviceActivity? { activities.first { $0.name == name } }
+
+  // MARK: Starting
+
+  /// Starts the activity of a channel, or finds the one that is there: an activity is never started twice.
+  ///
+  /// - Parameters:
+  ///   - scheduled: when it begins, if not now: it is pending until then.
+  /// - Throws: ``StartError``; nothing has changed then.
+  /// - Returns: whether it is a new one.
+  @discardableResult
+  public mutating func start(
+    _ name: String, definition: ChannelDefinition, scheduled: Date? = nil, at now: Date
+  ) throws(StartError) -> Bool {
+    if let known = self[name] {
+      if known.activity.isDismissedByPerson, known.isEventOngoing { throw .dismissedByPerson(name: name) }
+      if known.isAlive { return false }
+    }
+    let app = definition.settings.app.identifier
+    if settings.disabledApps.contains(app) { throw .disabled(app: app) }
+    let alive = activities.filter(\.isAlive)
+    if alive.count(where: { $0.definition.settings.app == definition.settings.app })
+      >= settings.activitiesPerApp
+    {
+      throw .tooManyOfApp(app: app, limit: settings.activitiesPerApp)
+    }
+    if alive.count >= settings.activitiesOnDevice {
+      throw .tooManyOnDevice(limit: settings.activitiesOnDevice)
+    }
+    let bytes = definition.attributes?.bytes.count ?? 0
+    if bytes > Limits.activityStateBytes { throw .tooLarge(bytes: bytes) }
+    activities.removeAll { $0.name == name }
+    started += 1
+    activities.append(
+      DeviceActivity(
+        name: name, definition: definition,
+        activity: scheduled.map { LiveActivity(scheduledFor: max($0, now)) } ?? LiveActivity(startedAt: now),
+        number: started, hourlyBudget: hourlyBudget(definition), now: now))
+    return true
+  }
+
+  private func hourlyBudget(_ definition: ChannelDefinition) -> Int {
+    let allowed = !settings.infrequentApps.contains(definition.settings.app.identifier)
+    return definition.settings.frequentUpdates && allowed
+      ? settings.frequentHourlyBudget : settings.hourlyBudget
+  }
+
+  // MARK: Messages
+
+  /// Takes a message that came for a channel's activity.
+  ///
+  /// At priority 10 it takes a token of the hourly budget; without one it waits, merged with what waits already, until a
+  /// token is back. Lower priorities are grouped. An `end` is never held back.
+  public mutating func receive(
+    _ payload: Payload, priority: Priority, position: StreamPosition? = nil, for name: String, at now: Date
+  ) -> [Change] {
+    var changes = advance(to: now)
+    guard let index = activities.firstIndex(where: { $0.name == name }) else { return changes }
+    if let position { activities[index].position = position }
+    guard activities[index].isAlive, payload.event == .update else {
+      activities[index].waiting = nil
+      return changes + show(payload, index, at: now)
+    }
+    if let due = holdBack(payload, priority, index, at: now) {
+      let isOverBudget = priority == .immediate
+      wait(payload, due: due, isOverBudget: isOverBudget, index)
+      changes.append(Change(name: name, at: now, kind: .deferred(until: due, isOverBudget: isOverBudget)))
+      return changes
+    }
+    if let waiting = activities[index].waiting, waiting.payload.timestamp <= payload.timestamp {
+      activities[index].waiting = nil
+      activities[index].mergedCount += 1
+    }
+    return changes + show(payload, index, at: now)
+  }
+
+  /// Until when an update has to wait; nil when it is shown at once.
+  private mutating func holdBack(_ payload: Payload, _ priority: Priority, _ index: Int, at now: Date)
+    -> Date?
+  {
+    if priority == .immediate {
+      if activities[index].budget.take(at: now) { return nil }
+      return activities[index].budget.secondsToNext(at: now).map { now.addingTimeInterval($0) }
+        ?? .distantFuture
+    }
+    guard settings.groupingSeconds > 0 else { return nil }
+    return min(
+      activities[index].waiting?.due ?? .distantFuture, now.addingTimeInterval(settings.groupingSeconds))
+  }
+
+  private mutating func wait(_ payload: Payload, due: Date, isOverBudget: Bool, _ index: Int) {
+    guard let old = activities[index].waiting else {
+      activities[index].waiting = (payload, due, isOverBudget)
+      return
+    }
+    activities[index].mergedCount += 1
+    let newest = old.payload.timestamp > payload.timestamp ? old.payload : payload
+    activities[index].waiting = (newest, min(due, old.due), isOverBudget || old.isOverBudget)
+  }
+
+  private mutating func show(_ payload: Payload, _ index: Int, at now: Date) -> [Change] {
+    let name = activities[index].name
+    let results = activities[index].activity.receive(payload, at: now)
+    var changes = results.map { Change(name: name, at: $0.at, kind: .activity($0)) }
+    guard results.contains(where: { $0.cause == .update || $0.cause == .end }) else { return changes }
+    activities[index].updatedAt = now
+    if let alert = payload.alert, activities[index].isAlive {
+      activities[index].alert = (alert, now.addingTimeInterval(settings.alertSeconds))
+      changes.append(Change(name: name, at: now, kind: .alert(alert)))
+    }
+    if let action = confirmedAction(index) {
+      activities[index].unconfirmed = nil
+      changes.append(Change(name: name, at: now, kind: .confirmed(action)))
+    }
+    return changes
+  }
+
+  // MARK: Time
+
+  /// When ``advance(to:)`` has something to do next.
+  public var nextDeadline: Date? {
+    activities.compactMap(\.nextDeadline).filter { $0 < .distantFuture }.min()
+  }
+
+  /// Passes the deadlines up to a moment, each at its own time, over all activities.
+  public mutating func advance(to now: Date) -> [Change] {
+    var changes: [Change] = []
+    while let deadline = nextDeadline, deadline <= now {
+      for index in activities.indices where activities[index].nextDeadline.map({ $0 <= deadline }) ?? false {
+        changes += pass(deadline, index)
+      }
+    }
+    return changes
+  }
+
+  private mutating func pass(_ deadline: Date, _ index: Int) -> [Change] {
+    let name = activities[index].name
+    var changes = activities[index].activity.advance(to: deadline)
+      .map { Change(name: name, at: $0.at, kind: .activity($0)) }
+    if let alert = activities[index].alert, alert.until <= deadline { activities[index].alert = nil }
+    if let waiting = activities[index].waiting, waiting.due <= deadline {
+      activities[index].waiting = nil
+      // What was held back for the budget takes the token that came back.
+      if waiting.isOverBudget { _ = activities[index].budget.take(at: deadline) }
+      changes += show(waiting.payload, index, at: deadline)
+    }
+    return changes
+  }
+
+  // MARK: The person
+
+  /// The person dismisses a card: it doesn't come back, the event may go on.
+  public mutating func dismiss(_ name: String, at now: Date) -> [Change] {
+    change(name, at: now) { $0.dismiss(at: now) }
+  }
+
+  /// Ends an activity whose channel was found to be gone when the device came back.
+  public mutating func endOrphan(_ name: String, at now: Date) -> [Change] {
+    change(name, at: now) { $0.endOrphan(at: now) }
+  }
+
+  private mutating func change(
+    _ name: String, at now: Date, _ body: (inout LiveActivity) -> [LiveActivity.Change]
+  ) -> [Change] {
+    var changes = advance(to: now)
+    guard let index = activities.firstIndex(where: { $0.name == name }) else { return changes }
+    changes += body(&activities[index].activity).map { Change(name: name, at: $0.at, kind: .activity($0)) }
+    if !activities[index].isAlive {
+      activities[index].waiting = nil
+      activities[index].alert = nil
+    }
+    return changes
+  }
+
+  /// The person switches an app's frequent updates: the budget of its activities becomes the other one at once, and
+  /// what was used of it stays used.
+  public mutating func setFrequentUpdates(_ isOn: Bool, app: String, at now: Date) {
+    if isOn { settings.infrequentApps.remove(app) } else { settings.infrequentApps.insert(app) }
+    for index in activities.indices where activities[index].definition.settings.app.identifier == app {
+      let hourly = Double(hourlyBudget(activities[index].definition))
+      activities[index].budget = activities[index].budget.resized(
+        capacity: hourly, refillPerSecond: hourly / 3_600, at: now)
+    }
+  }
+
+  /// The person presses an action's button.
+  ///
+  /// - Returns: the intent to send: the same one again while it is not confirmed. nil when the activity has no such
+  ///   action, or has ended.
+  public mutating func press(_ action: String, of name: String, intent id: String, at now: Date) -> Intent? {
+    guard let index = activities.firstIndex(where: { $0.name == name }), activities[index].isInIsland,
+      let action = activities[index].definition.actions.first(where: { $0.name == action })
+    else { return nil }
+    if let unconfirmed = activities[index].unconfirmed, unconfirmed.action == action {
+      return Intent(name: name, action: action.name, id: unconfirmed.intent)
+    }
+    activities[index].unconfirmed = (action, id)
+    return Intent(name: name, action: action.name, id: id)
+  }
+
+  /// An action is confirmed when the state has the value that it sets.
+  private func confirmedAction(_ index: Int) -> ActivityAction? {
+    guard let action = activities[index].unconfirmed?.action,
+      let state = activities[index].activity.contentState,
+      let document = try? JSONDocument(state.bytes), let value = document.root[action.property],
+      JSONText(compacting: document.bytes[value.range]) == action.value
+    else { return nil }
+    return action
+  }
+
+  // MARK: Order
+
+  /// The cards of the Lock Screen: the highest relevance first, ties and missing scores by the order of the starts.
+  public var lockScreen: [DeviceActivity] {
+    activities.filter { !$0.isHidden && $0.activity.state != .pending }.sorted(by: Self.comesFirst)
+  }
+
+  /// What competes for the Dynamic Island, in order: the first one has it.
+  public var island: [DeviceActivity] { activities.filter(\.isInIsland).sorted(by: Self.comesFirst) }
+
+  private static func comesFirst(_ a: DeviceActivity, _ b: DeviceActivity) -> Bool {
+    let left = a.activity.relevanceScore ?? 0
+    let right = b.activity.relevanceScore ?? 0
+    return left == right ? a.number < b.number : left > right
+  }
+}

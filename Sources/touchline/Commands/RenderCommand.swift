@@ -1,0 +1,91 @@
+import BroadcastChannels
+import BroadcastClient
+import BroadcastServer
+import Foundation
+import LiveActivities
+
+/// `touchline render`: one presentation as text.
+enum RenderCommand: Command {
+  static let usage = CommandUsage(
+    name: "render", synopsis: "CHANNEL --presentation NAME [--state JSON] [OPTIONS]",
+    summary: "Print one presentation of a channel's activity as text.",
+    options: [
+      Option(
+        "--presentation", "NAME", Presentation.allCases.map(\.rawValue).joined(separator: ", ") + ", or all"),
+      Option("--state", "JSON|@FILE|-", "the content state (default: empty)"),
+      Option("--at", "DATE", "the moment for what ticks: Unix seconds or 2026-12-18T15:00:00Z (default now)"),
+      Option("--stale", nil, "as the card looks when its state is stale"),
+      Option("--locked", nil, "as on a locked device: sensitive values hidden"),
+      Option("--spoken", nil, "the sentence that VoiceOver speaks instead"),
+      Option("--width", "COLUMNS", "the Lock Screen's width, 20 to 200 (default 40)"),
+      ClientOptions.server,
+    ],
+    notes: """
+      CHANNEL is an id or an alias on the server, or the path of a definition file, which needs no server.
+      """,
+    examples: [
+      "touchline render Channels/world-cup-final-2022.json --presentation compact-trailing --state '{\"home\":1,\"away\":0}'",
+      "touchline render final --presentation all --state @state.json --stale",
+    ])
+
+  static func run(_ arguments: Arguments) throws -> Int32 {
+    let channel = try arguments.positional(1...1, "CHANNEL")[0]
+    guard let name = arguments["--presentation"] else {
+      throw arguments.error("--presentation NAME is missing")
+    }
+    let presentations: [Presentation]
+    if name == "all" {
+      presentations = Presentation.allCases
+    } else if let presentation = Presentation(rawValue: name) {
+      presentations = [presentation]
+    } else {
+      let hint = Suggestion.phrase(for: name, among: Presentation.allCases.map(\.rawValue))
+      throw arguments.error("there is no presentation \"\(name)\"\(hint)")
+    }
+    let width =
+      try arguments.value("--width", "a number from 20 to 200") {
+        Int($0).flatMap { (20...200).contains($0) ? $0 : nil }
+      }
+      ?? 40
+    let now = try arguments.value("--at", TimeText.rule) { TimeText.date($0) } ?? Date()
+    let state: JSONText? =
+      if let text = arguments["--state"] { try StateArgument.read(text, arguments) } else { nil }
+    let definition = try definition(channel, arguments)
+    let context = PresentationContext(
+      state: state, attributes: definition.attributes,
+      hidden: arguments.has("--locked") ? definition.sensitive : [], now: now)
+    for presentation in presentations {
+      if name == "all" { Console.print("\(presentation.rawValue):") }
+      var lines = PresentationText.lines(presentation, definition, context)
+      if arguments.has("--spoken") {
+        lines = [PresentationText.sentence(presentation, definition, context)]
+      } else {
+        let limit = presentation.columns ?? width
+        lines = lines.prefix(presentation.lines).map { DisplayWidth.fitted($0, to: limit) }
+        if arguments.has("--stale"), presentation == .lockScreen || presentation == .standby {
+          lines.append("out of date")
+        }
+      }
+      for line in lines { Console.print(line.printable) }
+    }
+    return 0
+  }
+
+  private static func definition(_ channel: String, _ arguments: Arguments) throws -> ChannelDefinition {
+    if channel.hasSuffix(".json") { return try ChannelLibrary.load(file: channel) }
+    let client = try ClientRun()
+    let server = try ClientOptions.server(arguments)
+    var definition: ChannelDefinition?
+    ChannelAdministration(loop: client.loop, server: server).show(channel) { result in
+      switch result {
+      case .success(let information):
+        definition = information.definition
+        client.finish(0)
+      case .failure(let failure): client.fail("\(failure)")
+      }
+    }
+    _ = try client.run()
+    guard let definition else { throw CommandFailure("the server gave no definition") }
+    return definition
+  }
+}
