@@ -7,7 +7,7 @@ import Testing
 /// `TOUCHLINE_SEED=17 swift test --filter DeviceSeedTests` runs seed 17 alone and prints what happens in it.
 @Suite struct DeviceSeedTests {
   static let steps = 400
-  static let seedsPerBatch: UInt64 = 40
+  static let seedsPerBatch: UInt64 = 20
   static let batches = Array<UInt64>(0..<10)
   static let replay = ProcessInfo.processInfo.environment["TOUCHLINE_SEED"].flatMap { UInt64($0) }
 
