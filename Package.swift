@@ -23,7 +23,7 @@ let package = Package(
     .target(name: "MatchScripts", dependencies: ["BroadcastChannels"]),
     .testTarget(name: "MatchScriptsTests", dependencies: ["MatchScripts"]),
     .target(name: "Rehearsal", dependencies: ["BroadcastChannels", "LiveActivities", "MatchScripts"]),
-    .testTarget(name: "RehearsalTests", dependencies: ["Rehearsal"]),
+    .testTarget(name: "RehearsalTests", dependencies: ["Rehearsal"], exclude: ["Snapshots"]),
     .target(name: "SubscriberProtocol", dependencies: ["BroadcastChannels"]),
     .testTarget(name: "SimulationTests", dependencies: ["BroadcastChannels", "LiveActivities"]),
 
