@@ -92,7 +92,8 @@ public struct Verdict: Sendable {
 extension Verdict {
   /// The verdict for a person, one line a fact.
   public var lines: [String] {
-    var lines = ["\(messages) messages, \(alerts.count) \(alerts.count == 1 ? "alert" : "alerts")"]
+    func counted(_ count: Int, _ thing: String) -> String { "\(count) \(thing)\(count == 1 ? "" : "s")" }
+    var lines = ["\(counted(messages, "message")), \(counted(alerts.count, "alert"))"]
     for (cause, words) in [
       ("demoted", "over budget, demoted to priority 5"), ("dropped", "over budget, dropped"),
       ("rejected", "rejected"),

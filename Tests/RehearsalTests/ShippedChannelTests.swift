@@ -19,6 +19,14 @@ import Testing
     #expect(findings.map(\.description) == [])
   }
 
+  @Test(arguments: ShippedChannel.all)
+  func `a definition survives its way through the API`(channel: ShippedChannel) throws {
+    let definition = try channel.definition()
+    let copy = try ChannelDefinition(file: Array(definition.json.utf8), alias: definition.alias)
+    #expect(copy == definition)
+    #expect(!copy.actions.isEmpty && copy.accessibility.count == 4)
+  }
+
   /// Counted by hand in the files; the stale stretches are those of the comments at the heads of the definitions.
   @Test(
     arguments: [

@@ -37,6 +37,11 @@ enum RehearseCommand: Command {
     let (script, known, _) = try ScriptSource.load(arguments)
     let definition = known ?? ChannelDefinition(settings: ChannelSettings(app: .scores))
     let locale = arguments["--locale"] ?? "en"
+    let language = locale.split { $0 == "-" || $0 == "_" }.first.map(String.init) ?? locale
+    if !definition.strings.isEmpty, definition.strings[locale] == nil, definition.strings[language] == nil {
+      let known = definition.strings.keys.sorted().joined(separator: ", ")
+      Console.note("there are no strings in \"\(locale.printable)\"; there are \(known)")
+    }
     let rehearsal: Rehearsal
     do throws(StartError) {
       rehearsal = try Rehearsal(script, definition: definition, looks: looks, start: start)
