@@ -14,7 +14,10 @@ let package = Package(
     // CLibwebsocketsShims: the handful of macros Swift cannot import.
     .target(name: "CLibwebsocketsShims", dependencies: ["CLibwebsockets"]),
     .target(name: "EventLoop", dependencies: ["CLibwebsockets", "CLibwebsocketsShims", "CLibuv"]),
-    .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
+    .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport"]),
+
+    // Raw sockets, programs and waiting, for the tests that need a far end.
+    .target(name: "TestSupport", path: "Tests/TestSupport"),
 
     // Rules without I/O.
     .target(name: "BroadcastChannels"),
@@ -27,6 +30,7 @@ let package = Package(
 
     // Where channels live.
     .target(name: "ChannelStore", dependencies: ["BroadcastChannels", "CSQLite"]),
+    .testTarget(name: "ChannelStoreTests", dependencies: ["ChannelStore", "BroadcastChannels"]),
 
     // Rules and I/O joined.
     .target(
