@@ -36,6 +36,9 @@ let package = Package(
     .target(
       name: "BroadcastServer",
       dependencies: ["BroadcastChannels", "SubscriberProtocol", "ChannelStore", "EventLoop"]),
+    .testTarget(
+      name: "BroadcastServerTests",
+      dependencies: ["BroadcastServer", "BroadcastChannels", "ChannelStore", "EventLoop", "TestSupport"]),
     .target(name: "BroadcastClient", dependencies: ["BroadcastChannels", "SubscriberProtocol", "EventLoop"]),
     .executableTarget(
       name: "touchline",
