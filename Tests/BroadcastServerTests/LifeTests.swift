@@ -91,6 +91,54 @@ import Testing
   }
 }
 
+@Suite struct WindowTests {
+  /// A window that no test waits for.
+  private let patient = #"{"app":"com.example.scores","message-storage-policy":1,"windows":{"5":60,"1":60}}"#
+
+  private func publishAnEnd(_ server: ServerFixture) throws {
+    let request = Request.broadcast(
+      to: "final", Request.aps(event: "end"), priority: 5, expiration: Request.now + 600)
+    #expect(try server.send(request).headers["touchline-outcome"] == "windowed")
+  }
+
+  @Test func deletingAChannelRecallsNothingThatWaitsInItsWindow() throws {
+    try withServer {
+      $0.definitions = [try definition("final", patient)]
+    } _: { server in
+      let subscriber = try SubscriberSocket(server, streamOf: "final")
+      _ = try subscriber.receive("subscribed")
+      try publishAnEnd(server)
+      #expect(try server.send(Request(method: "DELETE", path: "/v1/channels/final")).status == 204)
+      let message = try subscriber.receive("message")
+      #expect(message.seq == 1 && abs((message.sent ?? 0) - Date().timeIntervalSince1970) < 30)
+      _ = try subscriber.receive("unsubscribed")
+    }
+  }
+
+  @Test func shuttingDownSendsAndStoresWhatWaitsInAWindow() throws {
+    let folder = try TestFolder()
+    let file = "\(folder.path)/channels.sqlite"
+    try withServer {
+      $0.store = { try SQLiteChannelStore(path: file) }
+      $0.definitions = [try definition("final", patient)]
+    } _: { server in
+      let subscriber = try SubscriberSocket(server, streamOf: "final")
+      _ = try subscriber.receive("subscribed")
+      try publishAnEnd(server)
+      server.shutDown()
+      #expect(try subscriber.receive("message").seq == 1)
+      #expect(try subscriber.closeCode() == 1001)
+    }
+    try withServer {
+      $0.store = { try SQLiteChannelStore(path: file) }
+    } _: { server in
+      let late = try SubscriberSocket(server, streamOf: "final")
+      #expect(try late.receive("subscribed").seq == 1)
+      #expect(try late.receive("message").seq == 1)
+    }
+  }
+}
+
 @Suite struct StartTests {
   @Test func aPortInUseIsAnError() throws {
     try withServer { server in
