@@ -43,8 +43,9 @@ struct LocalAPI {
 
   /// Answers a request, or begins an event stream.
   func answer(_ request: HTTPRequest, segments: [Substring], _ exchange: HTTPExchange) {
+    let route = Self.route(segments)
     do throws(AnswerError) {
-      guard let route = Self.route(segments) else { throw notFound(segments) }
+      guard let route else { throw notFound(segments) }
       guard route.methods.contains(request.method) else {
         throw AnswerError(
           status: 405, reason: "MethodNotAllowed",
@@ -69,7 +70,13 @@ struct LocalAPI {
           message: "/v1/events is a WebSocket; connect with ws:// and the subprotocol touchline.v1")
       }
     } catch {
-      exchange.answer(Self.response(error))
+      var response = Self.response(error)
+      // RFC 9110 asks for these beside the status (sections 15.5.6 and 15.5.22).
+      if error.status == 405 {
+        response.headers.append(("allow", route?.methods.joined(separator: ", ") ?? ""))
+      }
+      if error.status == 426 { response.headers.append(("upgrade", "websocket")) }
+      exchange.answer(response)
     }
   }
 

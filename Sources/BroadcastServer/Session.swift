@@ -17,6 +17,8 @@ final class Session: StreamHandler, Subscriber {
   private let initial: (room: ChannelRoom, since: StreamPosition?)?
   private var subscriptions: [ChannelID: Subscription] = [:]
   private var outbox = Outbox<OutgoingBytes>()
+  /// How the connection is closed once everything that waits was sent.
+  private var farewell: (code: UInt16, reason: String)?
   private(set) weak var connection: Connection?
 
   /// When the last ping went out, in the loop's seconds.
@@ -53,6 +55,7 @@ final class Session: StreamHandler, Subscriber {
 
   func writable(_ connection: Connection) {
     while let next = outbox.first, connection.send(next) { outbox.removeFirst() }
+    sayFarewell()
   }
 
   func closed(_ connection: Connection, code: UInt16?, reason: String) {
@@ -117,14 +120,10 @@ final class Session: StreamHandler, Subscriber {
 
   private func unsubscribe(from room: ChannelRoom) throws(AnswerError) {
     _ = try subscription(room)
-    leave(room)
-    send(.unsubscribed(channel: room.channel.id.base64, reason: "requested"))
-  }
-
-  private func leave(_ room: ChannelRoom) {
     subscriptions[room.channel.id] = nil
     room.remove(self)
     outbox.forget(room.channel.id)
+    send(.unsubscribed(channel: room.channel.id.base64, reason: "requested"))
   }
 
   private func acknowledge(_ sequence: Int, of room: ChannelRoom) throws(AnswerError) {
@@ -166,9 +165,19 @@ final class Session: StreamHandler, Subscriber {
   }
 
   func channelDeleted(_ room: ChannelRoom) {
-    leave(room)
+    // What waits still goes out: deleting recalls no message, and the last one may be the end.
+    subscriptions[room.channel.id] = nil
+    room.remove(self)
     send(.unsubscribed(channel: room.channel.id.base64, reason: "deleted"))
-    if initial?.room === room { close(code: 4004, reason: "the channel was deleted") }
+    if initial?.room === room {
+      farewell = (4004, "the channel was deleted")
+      sayFarewell()
+    }
+  }
+
+  private func sayFarewell() {
+    guard let farewell, outbox.isEmpty else { return }
+    close(code: farewell.code, reason: farewell.reason)
   }
 
   private func send(_ frame: ServerFrame) {
