@@ -32,6 +32,10 @@ let package = Package(
     .target(
       name: "BroadcastServer",
       dependencies: ["BroadcastChannels", "SubscriberProtocol", "ChannelStore", "EventLoop"]),
+    .testTarget(
+      name: "APIDocumentTests",
+      dependencies: ["BroadcastChannels", "BroadcastServer", "ChannelStore", "EventLoop"],
+      exclude: ["documents.py", "check_openapi.py", "check_asyncapi.py"]),
     .target(name: "BroadcastClient", dependencies: ["BroadcastChannels", "SubscriberProtocol", "EventLoop"]),
     .executableTarget(
       name: "touchline",
