@@ -1,4 +1,4 @@
-// swift-tools-version: 6.1
+// swift-tools-version: 6.2
 import PackageDescription
 
 let package = Package(
@@ -11,7 +11,6 @@ let package = Package(
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
 
     // I/O without a rule.
-    // CLibwebsocketsShims: the handful of macros Swift cannot import.
     .target(name: "CLibwebsocketsShims", dependencies: ["CLibwebsockets"]),
     .target(name: "EventLoop", dependencies: ["CLibwebsockets", "CLibwebsocketsShims", "CLibuv"]),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport"]),
@@ -27,6 +26,7 @@ let package = Package(
     .target(name: "MatchScripts", dependencies: ["BroadcastChannels"]),
     .testTarget(name: "MatchScriptsTests", dependencies: ["MatchScripts"]),
     .target(name: "SubscriberProtocol", dependencies: ["BroadcastChannels"]),
+    .testTarget(name: "SimulationTests", dependencies: ["BroadcastChannels", "LiveActivities"]),
 
     // Where channels live.
     .target(name: "ChannelStore", dependencies: ["BroadcastChannels", "CSQLite"]),

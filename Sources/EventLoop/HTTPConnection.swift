@@ -20,23 +20,24 @@ final class HTTPConnection {
   }
 
   let remoteAddress: String
-  private(set) var deadline: Double
-  private unowned(unsafe) let server: HTTPServer
-  private let loop: EventLoop
-  private let descriptor: Int32
-  private var poll: UnsafeMutablePointer<uv_poll_t>?
-  private var events: Int32 = 0
-  private var phase = Phase.head
-  private var input: [UInt8] = []
-  private var scanned = 0
-  private var output: [UInt8] = []
-  private var written = 0
-  private var isProcessing = false
-  private var peerEnded = false
-  private var isResting = false
-  private var lingersWhenWritten = false
-  private var wantsWritable = false
-  private var closeSent: (code: UInt16, reason: String)?
+  var deadline: Double
+  unowned(unsafe) let server: HTTPServer
+  let loop: EventLoop
+  let descriptor: Int32
+  var poll: UnsafeMutablePointer<uv_poll_t>?
+  var events: Int32 = 0
+  var phase = Phase.head
+  /// A slice, so that requests are cut off its front without moving the rest.
+  var input: ArraySlice<UInt8> = []
+  var scanned = 0
+  var output: [UInt8] = []
+  var written = 0
+  var isProcessing = false
+  var peerEnded = false
+  var isResting = false
+  var lingersWhenWritten = false
+  var wantsWritable = false
+  var closeSent: (code: UInt16, reason: String)?
 
   init?(descriptor: Int32, remoteAddress: String, server: HTTPServer) {
     self.descriptor = descriptor
@@ -56,11 +57,11 @@ final class HTTPConnection {
 
   // MARK: - Events
 
-  private var isClosed: Bool {
+  var isClosed: Bool {
     if case .closed = phase { true } else { false }
   }
 
-  private func updateEvents() {
+  func updateEvents() {
     guard let poll else { return }
     var wanted: Int32 = written < output.count || wantsWritable ? Int32(UV_WRITABLE.rawValue) : 0
     // A peer that sends ahead is not read until its turn comes, but its leaving is noticed. A peer that
@@ -122,19 +123,18 @@ final class HTTPConnection {
 
   // MARK: - Requests
 
-  private func process() {
+  func process() {
     guard !isProcessing else { return }
     isProcessing = true
     defer { isProcessing = false }
-    while !lingersWhenWritten {
+    // A peer that asks on and on without reading the answers must not fill our memory with them.
+    while !lingersWhenWritten, output.isEmpty {
       switch phase {
       case .head:
         guard readHead() else { return }
       case .body(let head, var reader):
         phase = .head
-        var rest = input[...]
-        let progress = reader.consume(&rest)
-        input = Array(rest)
+        let progress = reader.consume(&input)
         switch progress {
         case .more:
           phase = .body(head, reader)
@@ -161,7 +161,7 @@ final class HTTPConnection {
     }
     let head: HTTPHead
     do {
-      head = try HTTPHead(parsing: input[..<end], remoteAddress: remoteAddress)
+      head = try HTTPHead(parsing: input.prefix(end), remoteAddress: remoteAddress)
     } catch {
       refuse(error.status, error.reason)
       return false
@@ -183,10 +183,10 @@ final class HTTPConnection {
 
   /// Where the empty line begins; remembers how far it looked.
   private func headEnd() -> Int? {
-    var index = max(0, scanned - 3)
-    while index + 3 < input.count {
+    var index = input.startIndex + max(0, scanned - 3)
+    while index + 3 < input.endIndex {
       if input[index] == 0x0d, input[index + 1] == 0x0a, input[index + 2] == 0x0d, input[index + 3] == 0x0a {
-        return index
+        return index - input.startIndex
       }
       index += 1
     }
@@ -226,183 +226,12 @@ final class HTTPConnection {
     }
   }
 
-  private func refuse(_ status: Int, _ reason: String) { end(with: .refusal(status, reason)) }
+  func refuse(_ status: Int, _ reason: String) { end(with: .refusal(status, reason)) }
 
   /// Answers and ends the connection.
   private func end(with response: HTTPResponse) {
     write(response.head(length: response.body.count, keepAlive: false, date: server.date) + response.body)
     lingersWhenWritten = true
     lingerIfWritten()
-  }
-
-  // MARK: - Answers (called by HTTPExchange)
-
-  func answer(_ response: HTTPResponse, isHead: Bool) {
-    guard case .answering(_, let keepAlive) = phase else { return }
-    let goesOn = keepAlive && !peerEnded && !server.isClosing
-    let hasBody = !isHead && response.status != 204 && response.status != 304
-    let head = response.head(length: response.body.count, keepAlive: goesOn, date: server.date)
-    phase = .head
-    isResting = input.isEmpty
-    deadline = loop.now + (isResting ? server.options.idleTimeout : server.options.handshakeTimeout)
-    write(hasBody ? head + response.body : head)
-    if goesOn {
-      process()
-    } else {
-      lingersWhenWritten = true
-      lingerIfWritten()
-    }
-    updateEvents()
-  }
-
-  func beginStream(_ response: HTTPResponse, _ connection: Connection) {
-    guard case .answering = phase else {
-      loop.soon { connection.ended(code: nil, reason: "") }
-      return
-    }
-    phase = .streaming(connection)
-    deadline = .infinity
-    connection.attach(self)
-    write(response.head(length: nil, keepAlive: false, date: server.date))
-    input = []
-    if peerEnded {
-      abort()
-    } else {
-      connection.handler?.opened(connection)
-    }
-    updateEvents()
-  }
-
-  // MARK: - Writing
-
-  /// For answers: queues what the socket does not take at once.
-  private func write(_ bytes: [UInt8]) {
-    guard !isClosed else { return }
-    output.append(contentsOf: bytes)
-    flush()
-    updateEvents()
-  }
-
-  private func flush() {
-    while written < output.count {
-      let sent = output.withUnsafeBytes { buffer in
-        buffer.baseAddress.map { shim_send_now(descriptor, $0 + written, buffer.count - written) } ?? 0
-      }
-      if sent < 0 {
-        if errno == EAGAIN { return }
-        return abort()
-      }
-      written += sent
-    }
-    if !output.isEmpty {
-      output = []
-      written = 0
-      lingerIfWritten()
-    }
-    if wantsWritable, case .streaming(let connection) = phase, closeSent == nil {
-      wantsWritable = false
-      connection.handler?.writable(connection)
-    }
-  }
-
-  // MARK: - The end
-
-  private func lingerIfWritten() {
-    guard lingersWhenWritten, !isClosed else { return }
-    guard written >= output.count else {
-      deadline = min(deadline, loop.now + server.options.idleTimeout)
-      return
-    }
-    if case .lingering = phase { return }
-    finishStream()
-    phase = .lingering
-    input = []
-    if peerEnded { return abort() }
-    shutdown(descriptor, Int32(SHUT_WR))
-    deadline = loop.now + 2
-    updateEvents()
-  }
-
-  /// The sweep found the deadline passed.
-  func expire() {
-    switch phase {
-    case .head where !input.isEmpty && output.isEmpty, .body where output.isEmpty:
-      refuse(408, "RequestTimeout")
-    default: abort()
-    }
-  }
-
-  /// A server that stops accepting lets resting connections go.
-  func closeIfResting() {
-    guard case .head = phase, input.isEmpty, !lingersWhenWritten else { return }
-    lingersWhenWritten = true
-    lingerIfWritten()
-  }
-
-  /// Closes now, whatever is pending.
-  func abort() {
-    guard !isClosed else { return }
-    finishStream()
-    if case .answering(let exchange, _) = phase { exchange.abandon() }
-    letGo()
-    Glibc.close(descriptor)
-    server.forget(self)
-  }
-
-  private func finishStream() {
-    guard case .streaming(let connection) = phase else { return }
-    phase = .lingering
-    loop.soon { connection.ended(code: nil, reason: "") }
-  }
-
-  /// Gives up the poll handle, so that the descriptor can be closed or handed on: libuv forgets it inside
-  /// uv_close(), not later (uv__poll_stop in src/unix/poll.c).
-  private func letGo() {
-    phase = .closed
-    input = []
-    output = []
-    written = 0
-    guard let poll else { return }
-    self.poll = nil
-    Handle.close(poll)
-  }
-}
-
-extension HTTPConnection: Carrier {
-  var isOpen: Bool {
-    if case .streaming = phase { closeSent == nil } else { false }
-  }
-
-  func send(_ bytes: [UInt8]) -> Bool {
-    guard isOpen else { return false }
-    guard output.isEmpty else {
-      wantsWritable = true
-      return false
-    }
-    let sent = bytes.withUnsafeBytes { buffer in
-      buffer.baseAddress.map { shim_send_now(descriptor, $0, buffer.count) } ?? 0
-    }
-    if sent == bytes.count { return true }
-    guard sent > 0 else {
-      // EAGAIN, or an error that the next poll shows.
-      wantsWritable = true
-      updateEvents()
-      return false
-    }
-    output = Array(bytes[sent...])
-    updateEvents()
-    return true
-  }
-
-  func ping() {}
-
-  func close(code: UInt16, reason: String) {
-    guard isOpen else { return }
-    closeSent = (code, reason)
-    deadline = loop.now + 5
-    lingersWhenWritten = true
-    // Never tells the handler inside this call: finishStream() only queues that.
-    lingerIfWritten()
-    deadline = min(deadline, loop.now + 5)
   }
 }

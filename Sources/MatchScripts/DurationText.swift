@@ -14,8 +14,8 @@ public enum DurationText {
     ]
     for unit in units where text.hasSuffix(unit.suffix) {
       let digits = text.dropLast(unit.suffix.count)
-      guard let first = digits.first, first.isNumber || first == "-" || first == ".",
-        let number = Double(digits), number.isFinite
+      // Double alone would also take "0x10", "1e3" and "inf".
+      guard digits.allSatisfy({ "0123456789.-".contains($0) }), let number = Double(digits), number.isFinite
       else { continue }
       return number * unit.factor
     }

@@ -74,4 +74,19 @@ import Testing
       #expect(socket.read(until: "false|-").hasSuffix("POST|/s||hello|false|-"))
     }
   }
+
+  @Test func whoAsksWithoutReadingIsNotReadOn() throws {
+    let server = try TestServer { $0.sendBufferBytes = 16_384 }
+    defer { server.stop() }
+    let socket = try RawSocket(port: server.port, receiveBuffer: 4_096)
+    let request = "GET /big HTTP/1.1\r\nHost: x\r\n\r\n"
+    let writer = Thread { socket.write(String(repeating: request, count: 40)) }
+    writer.start()
+    var bytes = 0
+    while bytes < 40 * 900_000 {
+      let piece = socket.read(900_000)
+      try #require(!piece.isEmpty)
+      bytes += piece.count
+    }
+  }
 }

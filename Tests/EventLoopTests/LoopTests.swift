@@ -118,7 +118,8 @@ import Testing
         loop.run()
       }
     }
-    #expect(try descriptors() == before)
+    // Other tests open and close some meanwhile; one left behind a loop would be 200.
+    #expect(try descriptors() < before + 60)
   }
 
   private func roundTrip() throws {
@@ -194,9 +195,13 @@ import Testing
     try server.waitForCount(2_000)
     let cost = try server.loop.on { loop in
       let message = OutgoingBytes(webSocketText: [UInt8](repeating: 0x61, count: 300))
+      let connections = server.service.recorders.value.compactMap { $0.connection }
       let start = loop.now
-      for recorder in server.service.recorders.value { #expect(recorder.connection?.send(message) == true) }
-      return (loop.now - start) / 2_000
+      var taken = 0
+      for connection in connections where connection.send(message) { taken += 1 }
+      let end = loop.now
+      #expect(taken == 2_000)
+      return (end - start) / 2_000
     }
     for socket in sockets { #expect(socket.readFrame()?.payload.count == 300) }
     sockets = []

@@ -119,6 +119,6 @@ func expectSound(_ script: MatchScript, of match: OpenFootballMatch) throws {
   #expect([last.home, last.away] == [final.team1, final.team2], "\(match.title)")
   #expect(script.duration < Limits.activityLifetimeSeconds)
   // The channel's definition survives its own file form, which also checks the names of the places.
-  let read = try ChannelDefinition(file: Array(channel.json.utf8), alias: nil)
+  let read = try ChannelDefinition(file: Array(channel.json.utf8), alias: channel.alias)
   #expect(read == channel && channel.presentations.count == 11)
 }

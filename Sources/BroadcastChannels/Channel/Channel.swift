@@ -98,7 +98,7 @@ public struct Channel: Sendable {
       throw Refusal(
         .tooManyRequests,
         "more than \(settings.publishRate.perSecond.map { JSONWriter.seconds($0) } ?? "?") publishes a second on this channel; try again after retry-after",
-        retryAfter: rate.secondsToNext(at: now))
+        retryAfter: Self.retryAfter(rate, at: now))
     }
     var overBudget = false
     if message.priority == .immediate, let budget, budget.remaining(at: now) == 0 {
@@ -107,13 +107,18 @@ public struct Channel: Sendable {
         throw Refusal(
           .tooManyRequests,
           "the channel's budget for priority 10 is spent; send at priority 5, or try again after retry-after",
-          retryAfter: budget.secondsToNext(at: now))
+          retryAfter: Self.retryAfter(budget, at: now))
       }
       overBudget = true
     }
     _ = rate?.take(at: now)
     if message.priority == .immediate, !overBudget { _ = budget?.take(at: now) }
     return overBudget
+  }
+
+  /// Whole milliseconds, rounded up: who waits that long finds a token.
+  private static func retryAfter(_ bucket: TokenBucket, at now: Date) -> Double? {
+    bucket.secondsToNext(at: now).map { ($0 * 1_000).rounded(.up) / 1_000 }
   }
 
   private mutating func route(
@@ -211,9 +216,10 @@ public struct Channel: Sendable {
     effects.append(.deliver(delivery))
   }
 
-  /// Keeps the newest by timestamp, then arrival. A message with expiration 0 leaves alone what is stored.
+  /// Keeps the newest by timestamp, then arrival. A message with expiration 0, or one that expired already, leaves
+  /// alone what is stored.
   private mutating func store(_ delivery: Delivery) {
-    guard settings.storagePolicy == .latest, case .at = delivery.message.expiration else { return }
+    guard settings.storagePolicy == .latest, Self.expiry(of: delivery) > delivery.sent else { return }
     if let stored, stored.message.payload.timestamp > delivery.message.payload.timestamp,
       Self.expiry(of: stored) > delivery.sent
     {

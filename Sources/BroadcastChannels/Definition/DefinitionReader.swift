@@ -13,22 +13,28 @@ struct DefinitionReader {
 
   mutating func definition(_ value: JSONValue, alias: ChannelAlias?) -> ChannelDefinition? {
     guard members(of: value, key: "the definition", allowed: Self.keys) != nil else { return nil }
-    guard let app = app(value) else { return nil }
+    let app = app(value)
     let policy = storagePolicy(value["message-storage-policy"])
     let frequent = bool(value["frequent-updates"], key: "frequent-updates") ?? false
-    let settings = ChannelSettings(
-      app: app, storagePolicy: policy, frequentUpdates: frequent,
-      budget: budget(value["budget"], standard: .standard(storagePolicy: policy, frequentUpdates: frequent)),
-      windows: windows(value["windows"]),
-      publishRate: publishRate(value["publish-rate"]))
+    let budget = budget(
+      value["budget"], standard: .standard(storagePolicy: policy, frequentUpdates: frequent))
+    let windows = windows(value["windows"])
+    let publishRate = publishRate(value["publish-rate"])
+    let attributesType = string(value["attributes-type"], key: "attributes-type")
+    let attributes = attributes(value["attributes"])
+    let contentState = value["content-state"].map {
+      ContentStateSchema(properties: properties($0, key: "content-state"))
+    }
+    let presentations = presentations(value["presentations"])
+    // Only now: whoever forgot the app is told what else is wrong, too.
+    guard let app else { return nil }
     return ChannelDefinition(
-      alias: alias, settings: settings,
-      attributesType: string(value["attributes-type"], key: "attributes-type"),
-      attributes: attributes(value["attributes"]),
-      contentState: value["content-state"].map {
-        ContentStateSchema(properties: properties($0, key: "content-state"))
-      },
-      presentations: presentations(value["presentations"]))
+      alias: alias,
+      settings: ChannelSettings(
+        app: app, storagePolicy: policy, frequentUpdates: frequent, budget: budget, windows: windows,
+        publishRate: publishRate),
+      attributesType: attributesType, attributes: attributes, contentState: contentState,
+      presentations: presentations)
   }
 
   private static let keys = [

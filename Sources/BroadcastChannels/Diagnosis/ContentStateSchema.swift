@@ -143,7 +143,7 @@ extension ContentStateSchema {
     case .string: return value.string == nil ? wrong : []
     case .bool: return value.bool == nil ? wrong : []
     case .url: return value.string.flatMap { URL(string: $0) } == nil ? wrong : []
-    case .uuid: return value.string.flatMap { UUID(uuidString: $0) } == nil ? wrong : []
+    case .uuid: return value.string.map(UUID.isCanonical) == true ? [] : wrong
     case .date:
       guard let seconds = value.number?.double else {
         let iso =

@@ -55,8 +55,10 @@ public struct Findings: Error, Sendable {
   /// The findings, in the order of the text.
   public let all: [Finding]
 
-  /// Makes a collection.
-  public init(_ all: [Finding]) { self.all = all }
+  /// Makes a collection, in whatever order the findings were made.
+  public init(_ all: [Finding]) {
+    self.all = all.sorted { ($0.position.line, $0.position.column) < ($1.position.line, $1.position.column) }
+  }
 }
 
 extension Findings: CustomStringConvertible {

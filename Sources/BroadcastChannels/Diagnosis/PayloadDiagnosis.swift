@@ -92,9 +92,11 @@ public enum PayloadDiagnosis {
   private static func unknown(
     _ member: JSONMember, path: String, among words: [String], _ message: String, _ document: JSONDocument
   ) -> Finding {
-    Finding(
-      .warning, "unknown-key", key: path, message + Suggestion.phrase(for: member.name, among: words),
-      at: member.offset, in: document)
+    // A key that is nearly a known one was meant to do something, and does nothing.
+    let isMisspelt = Suggestion.nearest(to: member.name, among: words) != nil
+    return Finding(
+      isMisspelt ? .error : .warning, "unknown-key", key: path,
+      message + Suggestion.phrase(for: member.name, among: words), at: member.offset, in: document)
   }
 
   private static func dates(of aps: JSONValue, now: Date, in document: JSONDocument) -> [Finding] {
@@ -149,7 +151,9 @@ public enum PayloadDiagnosis {
     guard let state = aps["content-state"], state.members != nil else { return [] }
     var findings =
       definition?.contentState?.findings(for: state, key: "aps.content-state", in: document) ?? []
-    let together = state.range.count + (definition?.attributes?.bytes.count ?? 0)
+    // Both compact, as ActivityKit encodes them: a publisher's white space is not in the 4 KB.
+    let encoded = JSONText(compacting: document.bytes[state.range]).bytes.count
+    let together = encoded + (definition?.attributes?.bytes.count ?? 0)
     if together > Limits.activityStateBytes {
       findings.append(
         Finding(

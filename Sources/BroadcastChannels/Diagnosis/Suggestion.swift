@@ -3,8 +3,12 @@ public enum Suggestion {
   /// The nearest of some words, when it is near enough to be meant.
   public static func nearest(to word: String, among words: some Sequence<String>) -> String? {
     let limit = max(2, word.count / 3)
-    let near = words.map { (word: $0, distance: distance(word.lowercased(), $0.lowercased())) }
-      .filter { $0.distance <= limit }
+    let near = words.map { known in
+      // A word cut short, such as "relevance", is as near as a single slip.
+      let isCut = word.count >= 4 && known.lowercased().hasPrefix(word.lowercased())
+      return (word: known, distance: isCut ? 1 : distance(word.lowercased(), known.lowercased()))
+    }
+    .filter { $0.distance <= limit }
     return near.min { ($0.distance, $0.word) < ($1.distance, $1.word) }?.word
   }
 

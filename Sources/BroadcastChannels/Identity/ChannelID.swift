@@ -118,7 +118,7 @@ public struct RequestID: Sendable, Hashable, CustomStringConvertible {
   /// Checks a request id: a UUID in its canonical 8-4-4-4-12 form. Apple documents lower case; upper case, which
   /// Swift's own `UUID` prints, is accepted and echoed as it came.
   public init?(_ text: String) {
-    guard text.utf8.count == 36, UUID(uuidString: text) != nil else { return nil }
+    guard UUID.isCanonical(text) else { return nil }
     self.text = text
   }
 
@@ -134,6 +134,16 @@ public struct RequestID: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension UUID {
+  /// Whether a text is 8-4-4-4-12 hexadecimal digits. `UUID(uuidString:)` alone doesn't tell: on Linux it scans
+  /// numbers and takes a space, a sign or `0x` for digits.
+  static func isCanonical(_ text: String) -> Bool {
+    text.utf8.count == 36
+      && text.utf8.enumerated().allSatisfy { index, byte in
+        [8, 13, 18, 23].contains(index)
+          ? byte == UInt8(ascii: "-") : Character(Unicode.Scalar(byte)).isHexDigit
+      }
+  }
+
   /// A version-4 UUID in lower case, from a generator that a simulation can seed.
   static func random(using generator: inout some RandomNumberGenerator) -> String {
     var bytes = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }

@@ -71,7 +71,7 @@ public struct Payload: Sendable {
     self.staleDate = try Self.date("stale-date", in: aps)
     self.dismissalDate = try Self.date("dismissal-date", in: aps)
     if let score = aps["relevance-score"] {
-      guard let number = score.number else {
+      guard let number = score.number, number.double.isFinite else {
         throw PayloadError(
           key: "aps.relevance-score", problem: "is \(score.described); a number was expected", at: score)
       }

@@ -151,7 +151,8 @@ private final class Player {
           case .success(let channel):
             Console.note(
               "created the channel \(name), its rules running at \(JSONWriter.seconds(speed))× speed")
-            begin(channel)
+            // Those who wait for it (`watch --wait`) ask four times a second: none misses the kick-off.
+            client.loop.schedule(after: 0.5) { [self] in begin(channel) }
           case .failure(let failure): client.fail("\(failure)")
           }
         }
