@@ -1,9 +1,6 @@
 import Foundation
 
 /// A blocking TCP connection.
-///
-/// `@unchecked` is safe: its only property is a descriptor that never changes, and the kernel orders what threads do with
-/// it.
 package final class RawSocket: @unchecked Sendable {
   package let descriptor: Int32
 
@@ -66,13 +63,26 @@ package final class RawSocket: @unchecked Sendable {
 
   package func readAll() -> String { String(decoding: read(8 << 20), as: UTF8.self) }
 
+  /// Reads up to and with `marker`, and no byte more.
   package func read(until marker: String) -> String {
     var text: [UInt8] = []
     let wanted = Array(marker.utf8)
-    while !text.suffix(wanted.count).elementsEqual(wanted) {
-      let byte = read(1)
-      if byte.isEmpty { break }
-      text += byte
+    var peeked = [UInt8](repeating: 0, count: 4_096)
+    while true {
+      let count = peeked.withUnsafeMutableBytes {
+        recv(descriptor, $0.baseAddress, $0.count, Int32(MSG_PEEK))
+      }
+      guard count > 0 else { break }
+      var taken = 0
+      for byte in peeked.prefix(count) {
+        text.append(byte)
+        taken += 1
+        if text.suffix(wanted.count).elementsEqual(wanted) {
+          _ = read(taken)
+          return String(decoding: text, as: UTF8.self)
+        }
+      }
+      _ = read(taken)
     }
     return String(decoding: text, as: UTF8.self)
   }
