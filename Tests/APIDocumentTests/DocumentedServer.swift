@@ -9,8 +9,8 @@ import Testing
 final class DocumentedServer: @unchecked Sendable {
   let port: UInt16
   private let remote: LoopRemote
+  private let running = Running()
   private let ended = DispatchSemaphore(value: 0)
-  private var server: BroadcastServer?
   private var wasToldToShutDown = false
 
   /// - Parameter store: nil for one that works.
@@ -20,42 +20,39 @@ final class DocumentedServer: @unchecked Sendable {
     configuration.keepAlive = KeepAlive(ping: 0.5, silence: store == nil ? 60 : 3)
     let chosen = Handover(configuration: configuration, store: store ?? MemoryChannelStore())
     let started = DispatchSemaphore(value: 0)
-    let result = Started()
-    let thread = Thread { [ended] in
+    let thread = Thread { [ended, running] in
       EventLoop.raiseDescriptorLimit()
-      result.value = Result {
+      running.value = Result {
         let loop = try EventLoop()
         let server = try BroadcastServer(
           loop: loop, configuration: chosen.configuration, store: chosen.store, log: .silent)
         return (loop, server)
       }
       started.signal()
-      if case .success(let (loop, _)) = result.value { loop.run() }
-      result.value = nil
+      if case .success(let (loop, _)) = running.value { loop.run() }
+      running.value = nil
       ended.signal()
     }
     thread.stackSize = 4 << 20
     thread.start()
     started.wait()
-    let (loop, server) = try #require(result.value).get()
+    let (loop, server) = try #require(running.value).get()
     remote = loop.remote
     port = server.port
-    self.server = server
   }
 
   /// Shuts the server down as SIGTERM does; once.
   func shutDown() {
     guard !wasToldToShutDown else { return }
     wasToldToShutDown = true
-    remote.post { [self] in server?.shutDown() }
+    remote.post { [running] in running.server?.shutDown() }
   }
 
   /// Ends the loop; a second call of the server's own shutdown ends it at once.
   func stop() {
-    remote.post { [self] in
-      server?.shutDown()
-      server?.shutDown()
-      server = nil
+    remote.post { [running] in
+      running.server?.shutDown()
+      running.server?.shutDown()
     }
     if ended.wait(timeout: .now() + 20) != .success { Issue.record("the loop did not end") }
   }
@@ -66,8 +63,11 @@ private struct Handover: @unchecked Sendable {
   let store: any ChannelStore
 }
 
-private final class Started: @unchecked Sendable {
+/// What the loop's thread holds, until the loop ends.
+private final class Running: @unchecked Sendable {
   var value: Result<(EventLoop, BroadcastServer), any Error>?
+
+  var server: BroadcastServer? { try? value?.get().1 }
 }
 
 /// A store that can be read and not written: an app with its limit of channels, and one more channel.

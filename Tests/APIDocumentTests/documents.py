@@ -121,10 +121,14 @@ HANDSHAKE = {
 }
 
 
+def refusal_reasons():
+    """The cases of RefusalReason: Swift name and code."""
+    return dict(re.findall(r'case (\w+) = "(\w+)"', (SOURCES / "BroadcastChannels/Refusal.swift").read_text()))
+
+
 def reasons_in_sources():
     """Every reason that the server's code has as a literal, or as a used case of RefusalReason."""
     literal = re.compile(r'(?:reason: |(?:refuse|refusal)\(\s*\d+, |refuse\(\s*)"([A-Z]\w+)"')
-    cases = dict(re.findall(r'case (\w+) = "(\w+)"', (SOURCES / "BroadcastChannels/Refusal.swift").read_text()))
     found = set()
     for folder in ("BroadcastChannels", "SubscriberProtocol", "BroadcastServer", "EventLoop"):
         for path in (SOURCES / folder).rglob("*.swift"):
@@ -132,7 +136,7 @@ def reasons_in_sources():
                 continue
             text = path.read_text()
             found |= set(literal.findall(text))
-            found |= {reason for name, reason in cases.items() if re.search(rf"\.{name}\b", text)}
+            found |= {reason for name, reason in refusal_reasons().items() if re.search(rf"\.{name}\b", text)}
     return found
 
 
