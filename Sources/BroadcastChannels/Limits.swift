@@ -26,6 +26,10 @@ public enum Limits {
   /// Characters of a bundle id. Apple: 155.
   public static let bundleIDCharacters = 155
 
+  /// Kinds of trouble with a channel's payloads that are logged, each once. Touchline: a publisher that makes up a new
+  /// key for each message fills neither the log nor the memory.
+  public static let notesPerChannel = 64
+
   // MARK: Time
 
   /// Seconds for which a stored message waits at most. Apple: 8 hours.
