@@ -48,6 +48,14 @@ public enum Limits {
   /// milliseconds by mistake.
   public static let latestUnixSeconds: Int64 = 253_402_300_799
 
+  /// Messages a channel whose fate a publisher can ask for. Touchline: the budget of some hours.
+  public static let messageRecordsPerChannel = 1_024
+  /// Pressed buttons that wait for a channel's publisher. Touchline: the newest ones; older ones were answered or given
+  /// up.
+  public static let intentsPerChannel = 256
+  /// Sequence numbers in one acknowledgement's list of displayed messages.
+  public static let displayedPerAcknowledgement = 256
+
   // MARK: Windows
 
   /// Alerts and ends that wait in one delivery window. Touchline: they are never replaced, so a full window

@@ -32,6 +32,7 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     var position: StreamPosition?
     var isFinished = false
     var toAcknowledge: Int?
+    var displayed: [Int] = []
   }
 
   private let loop: EventLoop
@@ -91,6 +92,22 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     }
     subscriptions[index].isFinished = true
     if subscriptions[index].id != nil { socket?.send(text: ClientFrame.unsubscribe(name)) }
+  }
+
+  /// Says that a message was displayed; it is told to the server with the next acknowledgement.
+  public func displayed(_ sequence: Int, of name: String) {
+    guard let index = subscriptions.firstIndex(where: { $0.name == name }) else { return }
+    subscriptions[index].displayed.append(sequence)
+  }
+
+  /// Passes a pressed button on to the channel's publisher.
+  ///
+  /// - Returns: false while there is no connection: press again later.
+  @discardableResult
+  public func send(intent id: String, action: String, of name: String) -> Bool {
+    guard let socket, socket.isOpen else { return false }
+    socket.send(text: ClientFrame.intent(name, action: action, intentID: id))
+    return true
   }
 
   // MARK: Connection
@@ -181,8 +198,12 @@ public final class ChannelSubscriber: WebSocketClientHandler {
       guard let sequence = subscriptions[index].toAcknowledge, subscriptions[index].id != nil else {
         continue
       }
+      let displayed = subscriptions[index].displayed.suffix(Limits.displayedPerAcknowledgement)
       subscriptions[index].toAcknowledge = nil
-      socket?.send(text: ClientFrame.acknowledge(subscriptions[index].name, sequence: sequence))
+      subscriptions[index].displayed = []
+      socket?.send(
+        text: ClientFrame.acknowledge(
+          subscriptions[index].name, sequence: sequence, displayed: Array(displayed)))
     }
   }
 

@@ -33,6 +33,11 @@ protocol Subscriber: AnyObject {
   func channelDeleted(_ room: ChannelRoom)
 }
 
+/// Who hears of pressed buttons: a session of the channel's publisher.
+protocol IntentListener: AnyObject {
+  func hear(_ intent: IntentFrame)
+}
+
 /// Holds the channels and carries messages from publishers to subscribers.
 ///
 /// The rules are ``Channel``'s; the hub gives them the time, stores what was promised before it is answered, and hands
@@ -222,6 +227,17 @@ final class Hub {
     if isShuttingDown {
       throw AnswerError(Refusal(.shutdown, "the server is shutting down; try again later"))
     }
+    let now = now
+    if room.channel.settings.storagePolicy == .none {
+      // Nothing has to be stored, so nothing can fail after the rules: the channel is changed in place, and what it
+      // remembers of request ids isn't copied.
+      let result: PublishResult
+      do throws(Refusal) { result = try room.channel.publish(message, at: now) } catch {
+        throw AnswerError(error)
+      }
+      settle(message, result, in: room, at: now)
+      return result
+    }
     var channel = room.channel
     let result: PublishResult
     do throws(Refusal) {
@@ -236,8 +252,13 @@ final class Hub {
       throw unavailable(error)
     }
     room.channel = channel
-    room.carryOut(result.effects)
+    settle(message, result, in: room, at: now)
     return result
+  }
+
+  private func settle(_ message: Message, _ result: PublishResult, in room: ChannelRoom, at now: Date) {
+    if !result.isRepetition { room.accepted(message, result.outcome, at: now) }
+    room.carryOut(result.effects)
   }
 
   /// Lets a channel's window end.

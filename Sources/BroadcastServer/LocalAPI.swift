@@ -15,11 +15,12 @@ struct LocalAPI {
     case channels
     case channel(String)
     case stream(String)
+    case message(channel: String, id: String)
     case session
 
     var methods: [String] {
       switch self {
-      case .root, .health, .stream, .session: ["GET", "HEAD"]
+      case .root, .health, .stream, .message, .session: ["GET", "HEAD"]
       case .channels: ["GET", "HEAD", "POST"]
       case .channel: ["GET", "HEAD", "DELETE"]
       }
@@ -36,6 +37,9 @@ struct LocalAPI {
     guard let name = segments[2].removingPercentEncoding else { return nil }
     if segments.count == 3 { return .channel(name) }
     if segments.count == 4, segments[3] == "events" { return .stream(name) }
+    if segments.count == 5, segments[3] == "messages" {
+      return .message(channel: name, id: String(segments[4]))
+    }
     return nil
   }
 
@@ -61,6 +65,16 @@ struct LocalAPI {
           exchange.answer(Self.json(200, describe(room)))
         }
       case .stream(let name): try stream(request, name, exchange)
+      case .message(let name, let id):
+        let room = try room(name)
+        guard let record = room.messages[id.lowercased()] else {
+          throw AnswerError(
+            status: 404, reason: "MessageNotKnown",
+            message:
+              "the channel knows no message \"\(id.prefix(60))\"; it remembers the last \(Limits.messageRecordsPerChannel), by the unique id of the publish answer"
+          )
+        }
+        exchange.answer(Self.json(200, record.json(channel: room.channel.id)))
       case .session:
         var error = AnswerError(
           status: 426, reason: "UpgradeRequired",

@@ -6,17 +6,31 @@ import SubscriberProtocol
 ///
 /// A one-channel stream, as WebSocket or as server-sent events, is a session that begins with a subscription; a
 /// multiplexed one begins empty. Both understand the same frames.
-final class Session: StreamHandler, Subscriber {
+final class Session: StreamHandler, Subscriber, IntentListener {
   private struct Subscription {
     let room: ChannelRoom
+    /// Everything up to here is acknowledged, or was before the subscription.
     var acknowledged: Int
+    /// Everything up to here is displayed or will not be.
+    var displayed: Int
+    /// The stored message that came with the subscription, until it is acknowledged.
+    var stored: Int?
+    /// What was conflated away for this subscriber and not acknowledged yet.
+    var skipped: Set<Int> = []
+  }
+
+  /// Bytes that wait, and the broadcast they belong to.
+  private struct Waiting {
+    let bytes: OutgoingBytes
+    let broadcast: Broadcast?
   }
 
   private let hub: Hub
   private let registry: SessionRegistry
   private let initial: (room: ChannelRoom, since: StreamPosition?)?
   private var subscriptions: [ChannelID: Subscription] = [:]
-  private var outbox = Outbox<OutgoingBytes>()
+  private var listening: [ChannelID: ChannelRoom] = [:]
+  private var outbox = Outbox<Waiting>()
   /// How the connection is closed once everything that waits was sent.
   private var farewell: (code: UInt16, reason: String)?
   private(set) weak var connection: Connection?
@@ -54,13 +68,18 @@ final class Session: StreamHandler, Subscriber {
   }
 
   func writable(_ connection: Connection) {
-    while let next = outbox.first, connection.send(next) { outbox.removeFirst() }
+    while let next = outbox.first, connection.send(next.bytes) {
+      next.broadcast?.record?.written += 1
+      outbox.removeFirst()
+    }
     sayFarewell()
   }
 
   func closed(_ connection: Connection, code: UInt16?, reason: String) {
     for subscription in subscriptions.values { subscription.room.remove(self) }
+    for room in listening.values { room.stopListening(self) }
     subscriptions = [:]
+    listening = [:]
     registry.remove(self)
   }
 
@@ -82,8 +101,13 @@ final class Session: StreamHandler, Subscriber {
         }
         subscribe(to: room, since: since, requestID: frame.requestID)
       case .unsubscribe: try unsubscribe(from: room, requestID: frame.requestID)
-      case .acknowledge(let sequence):
-        try acknowledge(sequence, of: room, requestID: frame.requestID)
+      case .acknowledge(let sequence, let displayed):
+        try acknowledge(sequence, displayed: displayed, of: room, requestID: frame.requestID)
+      case .intent(let action): try pass(action, intentID: frame.requestID?.text ?? "", to: room)
+      case .listen:
+        send(.listening(channel: room.channel.id.base64, requestID: frame.requestID?.text))
+        listening[room.channel.id] = room
+        room.listen(self, at: hub.now)
       case .publish(let publish): try self.publish(publish, requestID: frame.requestID, into: room)
       }
     } catch {
@@ -98,7 +122,8 @@ final class Session: StreamHandler, Subscriber {
   /// Subscribes, or resumes: the newest stored message comes right after the answer, if it is newer.
   private func subscribe(to room: ChannelRoom, since: StreamPosition?, requestID: RequestID?) {
     let channel = room.channel
-    subscriptions[channel.id] = Subscription(room: room, acknowledged: channel.position.sequence)
+    let sequence = channel.position.sequence
+    subscriptions[channel.id] = Subscription(room: room, acknowledged: sequence, displayed: sequence)
     room.add(self)
     send(
       .subscribed(
@@ -106,7 +131,8 @@ final class Session: StreamHandler, Subscriber {
           channel: channel.id.base64, alias: channel.alias?.name, position: channel.position,
           storagePolicy: channel.settings.storagePolicy, requestID: requestID?.text)))
     if let newest = channel.newest(after: since, at: hub.now) {
-      deliver(Broadcast(newest, channel: channel.id))
+      subscriptions[channel.id]?.stored = newest.position.sequence
+      deliver(room.broadcast(stored: newest))
     }
   }
 
@@ -128,7 +154,7 @@ final class Session: StreamHandler, Subscriber {
   }
 
   private func acknowledge(
-    _ sequence: Int, of room: ChannelRoom, requestID: RequestID?
+    _ sequence: Int, displayed: [Int], of room: ChannelRoom, requestID: RequestID?
   ) throws(AnswerError) {
     var subscription = try subscription(room)
     let newest = room.channel.position.sequence
@@ -137,12 +163,45 @@ final class Session: StreamHandler, Subscriber {
         status: 400, reason: "BadRequestParams",
         message: "seq \(sequence) was not delivered yet; the channel's newest is \(newest)")
     }
-    room.acknowledged += max(0, sequence - subscription.acknowledged)
-    subscription.acknowledged = max(sequence, subscription.acknowledged)
+    if let stored = subscription.stored, stored <= sequence {
+      room.messages.acknowledge(stored...stored, but: [])
+      room.acknowledged += 1
+      if displayed.contains(stored) { room.messages.display(stored) }
+      subscription.stored = nil
+    }
+    if sequence > subscription.acknowledged {
+      let span = subscription.acknowledged + 1...sequence
+      room.messages.acknowledge(span, but: subscription.skipped)
+      room.acknowledged += span.count - subscription.skipped.count { span.contains($0) }
+      subscription.skipped = subscription.skipped.filter { $0 > sequence }
+      subscription.acknowledged = sequence
+    }
+    for shown in displayed.sorted() where shown > subscription.displayed && shown <= sequence {
+      room.messages.display(shown)
+      subscription.displayed = shown
+    }
     subscriptions[room.channel.id] = subscription
     send(
       .acknowledged(channel: room.channel.id.base64, sequence: sequence, requestID: requestID?.text))
   }
+
+  private func pass(_ name: String, intentID: String, to room: ChannelRoom) throws(AnswerError) {
+    let actions = room.definition.actions
+    guard let action = actions.first(where: { $0.name == name }) else {
+      let hint =
+        actions.isEmpty ? "; it declares none" : Suggestion.phrase(for: name, among: actions.map(\.name))
+      throw AnswerError(
+        status: 400, reason: "UnknownAction",
+        message: "\"\(name)\" is no action of the channel's definition\(hint)")
+    }
+    let channel = room.channel.id.base64
+    let frame = IntentFrame(
+      channel: channel, action: name, property: action.property, value: action.value, intentID: intentID)
+    let isRepetition = room.pass(frame, at: hub.now)
+    send(.intentAccepted(channel: channel, intentID: intentID, isRepetition: isRepetition))
+  }
+
+  func hear(_ intent: IntentFrame) { send(.intent(intent)) }
 
   private func publish(
     _ publish: ClientFrame.Publish, requestID: RequestID?, into room: ChannelRoom
@@ -165,12 +224,13 @@ final class Session: StreamHandler, Subscriber {
     guard let connection else { return }
     let bytes = connection.kind == .webSocket ? broadcast.webSocketFrame : broadcast.event
     subscriptions[broadcast.channel]?.room.written += 1
-    enqueue(bytes, channel: broadcast.channel, isIrreplaceable: broadcast.isIrreplaceable)
+    enqueue(bytes, broadcast)
   }
 
   func channelDeleted(_ room: ChannelRoom) {
     // What waits still goes out: deleting recalls no message, and the last one may be the end.
     subscriptions[room.channel.id] = nil
+    listening[room.channel.id] = nil
     room.remove(self)
     send(.unsubscribed(channel: room.channel.id.base64, reason: "deleted", requestID: nil))
     if initial?.room === room {
@@ -194,10 +254,20 @@ final class Session: StreamHandler, Subscriber {
     }
   }
 
-  private func enqueue(_ bytes: OutgoingBytes, channel: ChannelID? = nil, isIrreplaceable: Bool = true) {
+  private func enqueue(_ bytes: OutgoingBytes, _ broadcast: Broadcast? = nil) {
     guard let connection, connection.isOpen else { return }
-    if outbox.isEmpty, connection.send(bytes) { return }
-    guard outbox.append(bytes, size: bytes.count, channel: channel, isIrreplaceable: isIrreplaceable) else {
+    if outbox.isEmpty, connection.send(bytes) {
+      broadcast?.record?.written += 1
+      return
+    }
+    let waiting = Waiting(bytes: bytes, broadcast: broadcast)
+    let added = outbox.append(
+      waiting, size: bytes.count, channel: broadcast?.channel,
+      isIrreplaceable: broadcast?.isIrreplaceable ?? true)
+    if let replaced = added.replaced?.broadcast {
+      subscriptions[replaced.channel]?.skipped.insert(replaced.position.sequence)
+    }
+    guard added.fits else {
       connection.close(code: 1013, reason: "this connection is too slow for its channels; come back later")
       return
     }

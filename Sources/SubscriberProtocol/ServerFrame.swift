@@ -11,10 +11,39 @@ public enum ServerFrame: Sendable {
   case published(PublishedFrame)
   /// An acknowledgement was counted.
   case acknowledged(channel: String, sequence: Int, requestID: String?)
+  /// The session hears of the channel's pressed buttons from now on.
+  case listening(channel: String, requestID: String?)
+  /// A pressed button is on its way to the publisher.
+  case intentAccepted(channel: String, intentID: String, isRepetition: Bool)
+  /// A person pressed a button: what a listening publisher hears.
+  case intent(IntentFrame)
   /// A request was refused.
   case error(ErrorFrame)
   /// A subscription ended.
   case unsubscribed(channel: String, reason: String, requestID: String?)
+}
+
+/// A pressed button, as it reaches the publisher.
+public struct IntentFrame: Sendable, Hashable {
+  /// The channel's id.
+  public let channel: String
+  /// The action's name.
+  public let action: String
+  /// The property of the content state that the action sets.
+  public let property: String
+  /// The value that it sets, as JSON: a state that has it confirms the action.
+  public let value: JSONText
+  /// The id by which a repetition is known.
+  public let intentID: String
+
+  /// Makes the frame.
+  public init(channel: String, action: String, property: String, value: JSONText, intentID: String) {
+    self.channel = channel
+    self.action = action
+    self.property = property
+    self.value = value
+    self.intentID = intentID
+  }
 }
 
 /// The answer to a subscription.
@@ -156,6 +185,23 @@ extension ServerFrame {
         "type": "\"acknowledged\"", "channel": JSONWriter.quoted(channel), "seq": String(sequence),
         "request-id": requestID.map(JSONWriter.quoted),
       ])
+    case .listening(let channel, let requestID):
+      JSONWriter.object([
+        "type": "\"listening\"", "channel": JSONWriter.quoted(channel),
+        "request-id": requestID.map(JSONWriter.quoted),
+      ])
+    case .intentAccepted(let channel, let intentID, let isRepetition):
+      JSONWriter.object([
+        "type": "\"intent-accepted\"", "channel": JSONWriter.quoted(channel),
+        "request-id": JSONWriter.quoted(intentID), "repeated": isRepetition ? "true" : nil,
+      ])
+    case .intent(let frame):
+      JSONWriter.object([
+        "type": "\"intent\"", "channel": JSONWriter.quoted(frame.channel),
+        "action": JSONWriter.quoted(frame.action),
+        "sets": "{\(JSONWriter.quoted(frame.property)):\(frame.value.string)}",
+        "request-id": JSONWriter.quoted(frame.intentID),
+      ])
     case .error(let frame):
       JSONWriter.object([
         "type": "\"error\"", "reason": JSONWriter.quoted(frame.reason),
@@ -221,6 +267,21 @@ extension ServerFrame {
     case "acknowledged":
       guard let channel, let sequence = root["seq"]?.number?.int else { throw incomplete("acknowledged") }
       return .acknowledged(channel: channel, sequence: Int(sequence), requestID: requestID)
+    case "listening":
+      guard let channel else { throw incomplete("listening") }
+      return .listening(channel: channel, requestID: requestID)
+    case "intent-accepted":
+      guard let channel, let requestID else { throw incomplete("intent-accepted") }
+      return .intentAccepted(
+        channel: channel, intentID: requestID, isRepetition: root["repeated"]?.bool ?? false)
+    case "intent":
+      guard let channel, let requestID, let action = root["action"]?.string,
+        let member = root["sets"]?.members?.first
+      else { throw incomplete("intent") }
+      return .intent(
+        IntentFrame(
+          channel: channel, action: action, property: member.name,
+          value: JSONText(compacting: document.bytes[member.value.range]), intentID: requestID))
     case "error":
       guard let reason = root["reason"]?.string else { throw incomplete("error") }
       return .error(

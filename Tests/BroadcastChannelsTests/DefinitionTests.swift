@@ -43,7 +43,7 @@ import Testing
     #expect(definition.attributes?.string == attributes)
     let types = definition.contentState?.properties.map { "\($0.name): \($0.type.swift)" }
     #expect(types == ["home: Int", "away: Int", "clock: String", "kickoff: Date?", "scorers: [String]"])
-    #expect(definition.presentations == ["compact-leading": "🇦🇷", "minimal": "{home}–{away}"])
+    #expect(definition.presentations == [.compactLeading: "🇦🇷", .minimal: "{home}–{away}"])
   }
 
   @Test func `what is left out has its default`() throws {

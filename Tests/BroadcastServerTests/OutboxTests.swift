@@ -25,7 +25,7 @@ import Testing
   @Test func onlyTheNewestPlainUpdateOfAChannelWaits() {
     var outbox = Outbox<String>()
     for (text, channel) in [("a1", a), ("b1", b), ("a2", a), ("a3", a), ("b2", b)] {
-      let fits = outbox.append(text, size: 10, channel: channel, isIrreplaceable: false)
+      let fits = outbox.append(text, size: 10, channel: channel, isIrreplaceable: false).fits
       #expect(fits)
     }
     #expect(outbox.pendingBytes == 20 && outbox.conflated == 3)
@@ -39,7 +39,7 @@ import Testing
       ("b1", b, false), ("a5", a, false),
     ]
     for (text, channel, isIrreplaceable) in entries {
-      let fits = outbox.append(text, size: 1, channel: channel, isIrreplaceable: isIrreplaceable)
+      let fits = outbox.append(text, size: 1, channel: channel, isIrreplaceable: isIrreplaceable).fits
       #expect(fits)
     }
     // An alert is newer than the update before it, and says the whole state as well.
@@ -73,26 +73,26 @@ import Testing
   @Test func tooManyAlertsPassTheBound() {
     var outbox = Outbox<String>()
     for number in 1...Limits.pendingKeepsPerConnection {
-      let fits = outbox.append("\(number)", size: 1, channel: a, isIrreplaceable: true)
+      let fits = outbox.append("\(number)", size: 1, channel: a, isIrreplaceable: true).fits
       #expect(fits)
     }
-    let plainFits = outbox.append("plain", size: 1, channel: a, isIrreplaceable: false)
+    let plainFits = outbox.append("plain", size: 1, channel: a, isIrreplaceable: false).fits
     #expect(plainFits)
-    let fits = outbox.append("one more", size: 1, channel: a, isIrreplaceable: true)
+    let fits = outbox.append("one more", size: 1, channel: a, isIrreplaceable: true).fits
     #expect(!fits)
   }
 
   @Test func tooManyBytesPassTheBound() {
     var outbox = Outbox<String>()
     _ = outbox.append("all", size: Limits.pendingBytesPerConnection, channel: nil, isIrreplaceable: true)
-    let fits = outbox.append("and one", size: 1, channel: a, isIrreplaceable: false)
+    let fits = outbox.append("and one", size: 1, channel: a, isIrreplaceable: false).fits
     #expect(!fits)
   }
 
   @Test func takenEntriesMakeRoomAgain() {
     var outbox = Outbox<String>()
     for round in 0..<3 * Limits.pendingKeepsPerConnection {
-      let fits = outbox.append("\(round)", size: 5_000, channel: a, isIrreplaceable: true)
+      let fits = outbox.append("\(round)", size: 5_000, channel: a, isIrreplaceable: true).fits
       #expect(fits)
       if round >= 10 { outbox.removeFirst() }
     }

@@ -82,7 +82,7 @@ import Testing
         == #"{"competition":"World Cup 2022","home":"Argentina","away":"France","round":"Final","ground":"Lusail Stadium, Lusail"}"#
     )
     #expect(
-      channel.presentations.keys.sorted() == [
+      channel.presentations.keys.map(\.rawValue).sorted() == [
         "banner", "compact-leading", "compact-trailing", "expanded-bottom", "expanded-center",
         "expanded-leading", "expanded-trailing", "lock-screen", "minimal", "small", "standby",
       ])

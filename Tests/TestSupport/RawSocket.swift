@@ -1,6 +1,9 @@
 import Foundation
 
 /// A blocking TCP connection.
+///
+/// `@unchecked` is safe: its only property is a descriptor that never changes, and the kernel orders what threads do with
+/// it.
 package final class RawSocket: @unchecked Sendable {
   package let descriptor: Int32
 
