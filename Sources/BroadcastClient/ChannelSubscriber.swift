@@ -230,7 +230,7 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     case .subscribed(let frame): subscribed(frame)
     case .message(let frame): message(frame)
     case .error(let frame): refused(frame)
-    case .unsubscribed(let channel, let reason) where reason == "deleted":
+    case .unsubscribed(let channel, let reason, _) where reason == "deleted":
       if let index = subscriptions.firstIndex(where: { $0.id == channel && !$0.isFinished }) {
         finish(index, RequestFailure(reason: "deleted", "the channel was deleted"))
       }

@@ -43,13 +43,10 @@ struct LocalAPI {
 
   /// Answers a request, or begins an event stream.
   func answer(_ request: HTTPRequest, segments: [Substring], _ exchange: HTTPExchange) {
-    let route = Self.route(segments)
     do throws(AnswerError) {
-      guard let route else { throw notFound(segments) }
+      guard let route = Self.route(segments) else { throw notFound(segments) }
       guard route.methods.contains(request.method) else {
-        throw AnswerError(
-          status: 405, reason: "MethodNotAllowed",
-          message: "\(request.method) is not allowed here; \(route.methods.joined(separator: ", ")) are")
+        throw AnswerError.methodNotAllowed(request.method, allowed: route.methods)
       }
       switch route {
       case .root: exchange.answer(Self.text(welcome))
@@ -65,18 +62,14 @@ struct LocalAPI {
         }
       case .stream(let name): try stream(request, name, exchange)
       case .session:
-        throw AnswerError(
+        var error = AnswerError(
           status: 426, reason: "UpgradeRequired",
           message: "/v1/events is a WebSocket; connect with ws:// and the subprotocol touchline.v1")
+        error.headers = [("upgrade", "websocket"), ("sec-websocket-version", "13")]
+        throw error
       }
     } catch {
-      var response = Self.response(error)
-      // RFC 9110 asks for these beside the status (sections 15.5.6 and 15.5.22).
-      if error.status == 405 {
-        response.headers.append(("allow", route?.methods.joined(separator: ", ") ?? ""))
-      }
-      if error.status == 426 { response.headers.append(("upgrade", "websocket")) }
-      exchange.answer(response)
+      exchange.answer(Self.response(error))
     }
   }
 
@@ -266,6 +259,7 @@ struct LocalAPI {
       "reason": JSONWriter.quoted(error.reason), "message": JSONWriter.quoted(error.message),
     ])
     var response = json(error.status, body)
+    response.headers += error.headers
     if let seconds = error.retryAfter {
       response.headers.append(("retry-after", String(Int(seconds.rounded(.up)))))
     }
