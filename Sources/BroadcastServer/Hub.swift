@@ -179,10 +179,10 @@ final class Hub {
   func room(named name: String) throws(Refusal) -> ChannelRoom {
     if let room = knownRoom(name) { return room }
     if ChannelAlias(name) != nil {
+      let near = aliases.count <= Limits.suggestedAliases ? aliases.keys.map(\.name) : []
       throw Refusal(
         .channelNotRegistered,
-        "no channel has the id or alias \"\(name)\"\(Suggestion.phrase(for: name, among: aliases.keys.map(\.name)))"
-      )
+        "no channel has the id or alias \"\(name)\"\(Suggestion.phrase(for: name, among: near))")
     }
     if ChannelID(name) != nil {
       throw Refusal(.channelNotRegistered, "no channel has the id \"\(name)\"; was it deleted?")

@@ -203,8 +203,11 @@ async def conversation(channel):
     await multiplexed.say("subscribe", channel=alias)
     await multiplexed.expect("subscribed")
     exchange(port, "DELETE", f"/v1/channels/{alias}")
+    # What waits in the window goes out first: deleting a channel recalls no message.
+    await multiplexed.expect("message", channel=name, seq=2)
     await multiplexed.expect("unsubscribed", channel=name, reason="deleted")
     if channel == "channel":
+        await client.expect("message", channel=name, seq=2)
         await client.expect("unsubscribed", channel=name, reason="deleted")
         await client.closes(4004)
     await multiplexed.refused("ChannelNotRegistered", {"type": "subscribe", "channel": name})

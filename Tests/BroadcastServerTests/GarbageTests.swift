@@ -50,6 +50,20 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    (Limits.suggestedAliases, #"no channel has the id or alias "match-x"; did you mean "match-0"?"#),
+    (Limits.suggestedAliases + 1, #"no channel has the id or alias "match-x""#),
+  ])
+  func anUnknownNameIsComparedWithAFewHundredAtMost(_ count: Int, _ message: String) throws {
+    try withServer {
+      $0.definitions = try (0..<count).map { try definition("match-\($0)") }
+    } _: { server in
+      struct Body: Decodable { let message: String }
+      let body = try server.send(.get("/v1/channels/match-x")).json(Body.self)
+      #expect(body.message == message)
+    }
+  }
+
   @Test func headIsAnsweredWithoutABody() throws {
     try withServer { server in
       let connection = try ProviderConnection(server)

@@ -101,6 +101,23 @@ import Testing
     #expect(try server.send(request).headers["touchline-outcome"] == "windowed")
   }
 
+  @Test func theNewestMessageGoesOutWhenTheWindowEnds() throws {
+    try withServer {
+      $0.definitions = [try definition("final", #"{"app":"com.example.scores","windows":{"5":0.3,"1":60}}"#)]
+    } _: { server in
+      let subscriber = try SubscriberSocket(server, streamOf: "final")
+      _ = try subscriber.receive("subscribed")
+      // The message at 5 brings the end of the window forward that the one at 1 opened.
+      let names = try [1, 5, 5].map {
+        try server.send(.broadcast(to: "final", priority: $0)).headers["apns-unique-id"]
+      }
+      let message = try subscriber.receive("message")
+      #expect(message.uniqueID == names.last && message.seq == 1 && message.priority == 5)
+      let counts = try server.report("final").counts
+      #expect(counts.windowed == 3 && counts.superseded == 2 && counts.delivered == 1)
+    }
+  }
+
   @Test func deletingAChannelRecallsNothingThatWaitsInItsWindow() throws {
     try withServer {
       $0.definitions = [try definition("final", patient)]

@@ -142,6 +142,8 @@ import Testing
       #expect(abs((message.sent ?? 0) - Date().timeIntervalSince1970) < 30)
       #expect(published.channel == one.id && published.requestID == Self.requestID)
       #expect(published.outcome == "delivered" && published.repeated == nil)
+      #expect(published.budget?.priority10?.limit == 60 && published.budget?.priority10?.remaining == 59)
+      #expect(published.budget?.publishRate?.remaining == 39)
 
       let acknowledged = try session.ask(#"{"type":"ack","channel":"one","seq":1}"#)
       #expect(acknowledged.type == "acknowledged" && acknowledged.channel == one.id && acknowledged.seq == 1)
@@ -153,6 +155,44 @@ import Testing
       try publish(server, "one")
       try publish(server, "two")
       #expect(try session.receive("message").channel == two)
+    }
+  }
+
+  @Test func pythonSpeaksTheWholeProtocol() throws {
+    try withServer {
+      $0.definitions = [try definition("final", #"{"app":"com.example.scores","message-storage-policy":1}"#)]
+    } _: { server in
+      let output = try python(
+        """
+        import asyncio, json, time, websockets
+        async def main():
+          url = "ws://127.0.0.1:\(server.port)/v1/events"
+          async with websockets.connect(url, subprotocols=["touchline.v1"]) as ws:
+            async def ask(**frame):
+              await ws.send(json.dumps(frame)); return json.loads(await ws.recv())
+            now = int(time.time())
+            aps = {"timestamp": now, "event": "update", "content-state": {"home": 1}}
+            p = await ask(type="publish", channel="final", aps=aps, expiration=now + 60, priority=10)
+            print(ws.subprotocol, p["type"], p["outcome"])
+            s = await ask(type="subscribe", channel="final")
+            m = json.loads(await ws.recv())
+            print(s["type"], s["seq"], m["type"], m["seq"], m["unique-id"] == p["unique-id"], m["aps"] == aps)
+            s = await ask(type="subscribe", channel="final", epoch=m["epoch"], seq=m["seq"])
+            a = await ask(type="ack", channel="final", seq=1)
+            print(s["type"], a["type"], a["seq"])
+            e = await ask(type="ack", channel="final", seq=2)
+            u = await ask(type="unsubscribe", channel=m["channel"])
+            print(e["type"], e["reason"], u["type"], u["reason"])
+        asyncio.run(main())
+        """)
+      #expect(
+        output == """
+          touchline.v1 published delivered
+          subscribed 1 message 1 True True
+          subscribed acknowledged 1
+          error BadRequestParams unsubscribed requested
+
+          """)
     }
   }
 

@@ -19,9 +19,21 @@ struct Frame: Decodable {
   let reason: String?
   let message: String?
   let retryAfter: Double?
+  let budget: Budget?
+
+  struct Budget: Decodable {
+    struct Quota: Decodable { let limit, remaining: Int }
+    let priority10: Quota?
+    let publishRate: Quota?
+
+    enum CodingKeys: String, CodingKey {
+      case priority10 = "priority-10"
+      case publishRate = "publish-rate"
+    }
+  }
 
   enum CodingKeys: String, CodingKey {
-    case type, channel, alias, epoch, seq, priority, sent, outcome, repeated, reason, message
+    case type, channel, alias, epoch, seq, priority, sent, outcome, repeated, reason, message, budget
     case policy = "message-storage-policy"
     case uniqueID = "unique-id"
     case requestID = "request-id"
