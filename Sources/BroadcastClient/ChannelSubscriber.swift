@@ -125,7 +125,7 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     guard hasConnected || waits else {
       handler(
         .failed(
-          RequestFailure("\(problem); is a server running at \(server)? Start one with: touchline serve")))
+          RequestFailure(unreachable: problem, server)))
       return
     }
     let wait = backoff.next(using: &random)

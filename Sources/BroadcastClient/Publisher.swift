@@ -179,8 +179,7 @@ public final class Publisher: WebSocketClientHandler {
   }
 
   private func fail(_ problem: String) {
-    let failure = RequestFailure(
-      "\(problem); is a server running at \(server)? Start one with: touchline serve")
+    let failure = RequestFailure(unreachable: problem, server)
     let waiting = items
     completed += items.count
     items = []

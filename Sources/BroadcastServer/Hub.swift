@@ -61,6 +61,9 @@ final class Hub {
 
   var now: Date { environment.now() }
 
+  /// A name for a request that came without one.
+  func newRequestID() -> RequestID { RequestID.random(using: &environment.random) }
+
   // MARK: Channels
 
   /// Takes over what the store holds.
@@ -228,30 +231,17 @@ final class Hub {
       throw AnswerError(Refusal(.shutdown, "the server is shutting down; try again later"))
     }
     let now = now
-    if room.channel.settings.storagePolicy == .none {
-      // Nothing has to be stored, so nothing can fail after the rules: the channel is changed in place, and what it
-      // remembers of request ids isn't copied.
-      let result: PublishResult
-      do throws(Refusal) { result = try room.channel.publish(message, at: now) } catch {
-        throw AnswerError(error)
-      }
-      settle(message, result, in: room, at: now)
-      return result
-    }
-    var channel = room.channel
+    let before = room.channel.checkpoint
     let result: PublishResult
-    do throws(Refusal) {
-      result = try channel.publish(message, at: now)
-    } catch {
-      room.channel = channel
+    do throws(Refusal) { result = try room.channel.publish(message, at: now) } catch {
       throw AnswerError(error)
     }
     do throws(StoreError) {
-      try keep(channel, insteadOf: room.channel)
+      try keep(room.channel, since: before)
     } catch {
+      room.channel.restore(before, forgetting: message.requestID)
       throw unavailable(error)
     }
-    room.channel = channel
     settle(message, result, in: room, at: now)
     return result
   }
@@ -262,36 +252,29 @@ final class Hub {
   }
 
   /// Lets a channel's window end.
-  func advance(_ room: ChannelRoom) {
-    var channel = room.channel
-    let effects = channel.advance(to: now)
-    takeOver(channel, effects, in: room)
-  }
+  func advance(_ room: ChannelRoom) { letOut(room) { $0.advance(to: now) } }
 
   /// Refuses publishers from now on, and lets out what waits in the windows.
   func shutDown() {
     isShuttingDown = true
-    for room in rooms.values where room.channel.nextDeadline != nil {
-      var channel = room.channel
-      let effects = channel.finish(at: now)
-      takeOver(channel, effects, in: room)
-    }
+    for room in rooms.values where room.channel.nextDeadline != nil { letOut(room) { $0.finish(at: now) } }
   }
 
-  private func takeOver(_ channel: Channel, _ effects: [ChannelEffect], in room: ChannelRoom) {
+  private func letOut(_ room: ChannelRoom, _ change: (inout Channel) -> [ChannelEffect]) {
+    let before = room.channel.checkpoint
+    let effects = change(&room.channel)
     do throws(StoreError) {
-      try keep(channel, insteadOf: room.channel)
+      try keep(room.channel, since: before)
     } catch {
       // The messages were answered 2xx already: those who are connected get them all the same.
-      log(.error, "\(error); the newest message of channel \(channel.id) is not stored")
+      log(.error, "\(error); the newest message of channel \(room.channel.id) is not stored")
     }
-    room.channel = channel
     room.carryOut(effects)
   }
 
-  private func keep(_ channel: Channel, insteadOf old: Channel) throws(StoreError) {
-    guard channel.settings.storagePolicy == .latest, channel.position != old.position else { return }
-    let isNew = channel.stored?.position != old.stored?.position
+  private func keep(_ channel: Channel, since before: Channel.Checkpoint) throws(StoreError) {
+    guard channel.settings.storagePolicy == .latest, channel.position != before.position else { return }
+    let isNew = channel.stored?.position != before.stored?.position
     try store.save(channel.id, position: channel.position, newest: isNew ? channel.stored : nil)
   }
 

@@ -44,8 +44,7 @@ struct ProviderAPI {
   func answer(_ request: HTTPRequest, segments: [Substring]) -> HTTPResponse {
     let given = request.header("apns-request-id")
     let requestID = given.flatMap { RequestID($0) }
-    var random = hub.environment.random
-    let echoed = (requestID ?? RequestID.random(using: &random)).text
+    let echoed = (requestID ?? hub.newRequestID()).text
     var response: HTTPResponse
     do throws(AnswerError) {
       response = try accepted(request, segments: segments, requestID: requestID, given: given)

@@ -34,6 +34,8 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   /// How the connection is closed once everything that waits was sent.
   private var farewell: (code: UInt16, reason: String)?
   private(set) weak var connection: Connection?
+  /// Since when something waits that the peer doesn't take, in the loop's seconds.
+  private(set) var stalledSince: Double?
 
   /// When the last ping went out, in the loop's seconds.
   var lastPing: Double = 0
@@ -72,6 +74,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
       next.broadcast?.record?.written += 1
       outbox.removeFirst()
     }
+    stalledSince = outbox.isEmpty ? nil : registry.now
     sayFarewell()
   }
 
@@ -260,6 +263,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
       broadcast?.record?.written += 1
       return
     }
+    stalledSince = stalledSince ?? registry.now
     let waiting = Waiting(bytes: bytes, broadcast: broadcast)
     let added = outbox.append(
       waiting, size: bytes.count, channel: broadcast?.channel,
