@@ -84,6 +84,8 @@ public struct LiveActivity: Sendable {
   /// Whether the system presents the card: one whose first state was stale already is not presented until a current
   /// one comes.
   public private(set) var isPresented = true
+  /// Whether what it shows, or showed last, is out of date: a fact about the data, which outlives the card.
+  public private(set) var isStale = false
   /// Its claim to the Dynamic Island.
   public private(set) var relevanceScore: Double?
   /// Messages that were ignored because they were older than the shown one.
@@ -126,10 +128,13 @@ public struct LiveActivity: Sendable {
   private mutating func pass(_ deadline: Date) -> Change {
     switch state {
     case .pending:
-      state = staleDate.map { $0 <= deadline } ?? false ? .stale : .active
+      isStale = staleDate.map { $0 <= deadline } ?? false
+      state = isStale ? .stale : .active
+      if isStale { isPresented = false }
       return change(.start, at: deadline)
     case .active where deadline < endOfLife:
       state = .stale
+      isStale = true
       return change(.staleDate, at: deadline)
     case .active, .stale:
       end(at: deadline, dismissal: nil)
@@ -177,13 +182,16 @@ public struct LiveActivity: Sendable {
   }
 
   private mutating func updated(at now: Date, isFirst: Bool) -> [Change] {
-    let isStale = staleDate.map { $0 <= now } ?? false
+    isStale = staleDate.map { $0 <= now } ?? false
     if isFirst || !isStale { isPresented = !isStale }
     if state != .pending { state = isStale ? .stale : .active }
     return [change(.update, at: now)]
   }
 
   private mutating func ended(by payload: Payload, at now: Date) -> [Change] {
+    // The final state is shown, also by a card that had nothing current to show before.
+    isPresented = true
+    isStale = false
     end(at: now, dismissal: payload.dismissalDate.map { Date(timeIntervalSince1970: Double($0)) })
     let end = change(.end, at: now)
     return [end]

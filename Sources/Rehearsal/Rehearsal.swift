@@ -48,9 +48,10 @@ public struct Rehearsal {
   public private(set) var sizes: [(bytes: Int, line: Int)] = []
 
   private static let name = "rehearsal"
-  /// Virtual time zero: a whole Unix second, the same in every run.
-  private static let start = Date(timeIntervalSince1970: 1_800_000_000)
+  /// Virtual time zero unless one is asked for: a whole Unix second, the same in every run.
+  public static let standardStart = Date(timeIntervalSince1970: 1_800_000_000)
 
+  private let start: Date
   private var channel: Channel
   private var device: Device
   private var random = SystemRandomNumberGenerator()
@@ -63,19 +64,22 @@ public struct Rehearsal {
   ///   - definition: the rules and what the app shows.
   ///   - settings: the device's; its limits and budgets.
   ///   - looks: moments, in seconds, at which the presentations are recorded.
+  ///   - start: the date of virtual time zero, cut to a whole second as timestamps are. It matters to what counts from
+  ///     or to a date inside the content state.
   /// - Throws: why the activity can't start.
   public init(
     _ script: MatchScript, definition: ChannelDefinition, settings: DeviceSettings = DeviceSettings(),
-    looks: [Double] = []
+    looks: [Double] = [], start: Date = Self.standardStart
   ) throws(StartError) {
+    self.start = Date(timeIntervalSince1970: start.timeIntervalSince1970.rounded(.down))
     self.script = script
     self.definition = definition
     self.looks = looks.sorted()
     channel = Channel(
       id: ChannelID.random(using: &random), alias: definition.alias, settings: definition.settings,
-      position: StreamPosition(epoch: "rehearsal", sequence: 0), now: Self.start)
+      position: StreamPosition(epoch: "rehearsal", sequence: 0), now: self.start)
     device = Device(settings: settings)
-    try device.start(Self.name, definition: definition, at: Self.start)
+    try device.start(Self.name, definition: definition, at: self.start)
     run()
   }
 
@@ -84,7 +88,7 @@ public struct Rehearsal {
 
   private mutating func run() {
     for (index, step) in script.steps.enumerated() {
-      let now = Self.start.addingTimeInterval(step.at)
+      let now = start.addingTimeInterval(step.at)
       pass(until: now)
       if isOver {
         unsent = script.steps.count - index
@@ -114,7 +118,7 @@ public struct Rehearsal {
   }
 
   private mutating func look(until now: Date) {
-    while let look = looks.first, Self.start.addingTimeInterval(look) < now {
+    while let look = looks.first, start.addingTimeInterval(look) < now {
       looks.removeFirst()
       record(look)
     }
@@ -202,18 +206,17 @@ public struct Rehearsal {
         line: line, alert: nil, note: note))
   }
 
-  private func seconds(_ date: Date) -> Double { date.timeIntervalSince(Self.start) }
+  private func seconds(_ date: Date) -> Double { date.timeIntervalSince(start) }
 
   /// The wall-clock date of a moment, for what ticks by itself.
-  public func date(at seconds: Double) -> Date { Self.start.addingTimeInterval(seconds) }
+  public func date(at seconds: Double) -> Date { start.addingTimeInterval(seconds) }
 
   // MARK: Findings
 
   /// What `check` finds in the script's messages, each kind and key once.
   public var findings: [Finding] {
     var seen: Set<String> = []
-    return script.steps.flatMap { step in
-      step.findings(definition: definition, sentAt: Self.start.addingTimeInterval(step.at))
-    }.filter { seen.insert("\($0.kind) \($0.key)").inserted }
+    return ScriptCheck.findings(script, definition: definition, start: start)
+      .filter { seen.insert("\($0.kind) \($0.key)").inserted }
   }
 }

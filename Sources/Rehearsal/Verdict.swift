@@ -93,9 +93,12 @@ extension Verdict {
   /// The verdict for a person, one line a fact.
   public var lines: [String] {
     var lines = ["\(messages) messages, \(alerts.count) \(alerts.count == 1 ? "alert" : "alerts")"]
-    for cause in ["demoted", "dropped", "rejected"] {
+    for (cause, words) in [
+      ("demoted", "over budget, demoted to priority 5"), ("dropped", "over budget, dropped"),
+      ("rejected", "rejected"),
+    ] {
       guard let places = overBudget[cause] else { continue }
-      lines.append("\(cause), over budget or refused: \(Self.list(places))")
+      lines.append("\(words): \(Self.list(places))")
     }
     if overBudget.isEmpty { lines.append("priority 10 stayed within the channel's budget") }
     if !swallowed.isEmpty { lines.append("swallowed by a window: \(Self.list(swallowed))") }

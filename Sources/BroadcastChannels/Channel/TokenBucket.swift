@@ -37,28 +37,30 @@ public struct TokenBucket: Sendable, Hashable {
   public func remaining(at now: Date) -> Int {
     var copy = self
     copy.refill(to: now)
-    return Int(copy.level + Self.tolerance)
+    return max(0, Int(copy.level + Self.tolerance))
   }
 
-  /// Seconds until the next whole token comes back; nil when none will, or the bucket is full.
+  /// Seconds until the next whole token comes back, or the first that can be taken; nil when none will, or the bucket
+  /// is full.
   public func secondsToNext(at now: Date) -> Double? {
     guard refillPerSecond > 0 else { return nil }
     var copy = self
     copy.refill(to: now)
     guard copy.level < capacity - Self.tolerance else { return nil }
-    let next = (copy.level + Self.tolerance).rounded(.down) + 1
+    let next = max(1, (copy.level + Self.tolerance).rounded(.down) + 1)
     return max(0, (min(next, capacity) - copy.level) / refillPerSecond)
   }
 
   /// Seconds in which an empty bucket fills; nil when it never does.
   public var secondsToFill: Double? { refillPerSecond > 0 ? capacity / refillPerSecond : nil }
 
-  /// The same bucket with another size: what was used stays used.
+  /// The same bucket with another size: what was used stays used. Whoever used more than the new size holds has to
+  /// wait until that much has come back; making the bucket large again gives back nothing that was used.
   public func resized(capacity: Double, refillPerSecond: Double, at now: Date) -> TokenBucket {
     var old = self
     old.refill(to: now)
     var new = TokenBucket(capacity: capacity, refillPerSecond: refillPerSecond, now: now)
-    new.level = max(0, capacity - (old.capacity - old.level))
+    new.level = capacity - (old.capacity - old.level)
     return new
   }
 

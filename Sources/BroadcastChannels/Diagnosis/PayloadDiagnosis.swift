@@ -51,6 +51,7 @@ public enum PayloadDiagnosis {
       findings += keys(of: aps, in: document)
       findings += dates(of: aps, now: now, in: document)
       findings += state(of: aps, definition: definition, in: document)
+      findings += strings(of: aps, definition: definition, in: document)
     }
     return findings.sorted { ($0.position.line, $0.position.column) < ($1.position.line, $1.position.column) }
   }
@@ -87,6 +88,24 @@ public enum PayloadDiagnosis {
       }
     }
     return findings
+  }
+
+  /// Keys that a language's table lacks: a phone in that language shows another one's text, or the bare key.
+  private static func strings(
+    of aps: JSONValue, definition: ChannelDefinition?, in document: JSONDocument
+  ) -> [Finding] {
+    // An app without tables here may have them elsewhere.
+    guard let tables = definition?.strings, !tables.isEmpty else { return [] }
+    return ["title", "body"].flatMap { part -> [Finding] in
+      guard let value = aps["alert"]?[part]?["loc-key"], let key = value.string else { return [] }
+      return tables.sorted { $0.key < $1.key }.filter { $0.value[key] == nil }.map { language, table in
+        Finding(
+          .warning, "loc-key", key: "aps.alert.\(part).loc-key",
+          "is \"\(key)\", and strings.\(language) has no such key"
+            + Suggestion.phrase(for: key, among: table.keys.sorted()),
+          at: value.range.lowerBound, in: document)
+      }
+    }
   }
 
   private static func unknown(

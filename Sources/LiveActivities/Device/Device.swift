@@ -110,8 +110,13 @@ public struct Device: Sendable {
     guard let index = activities.firstIndex(where: { $0.name == name }) else { return changes }
     if let position { activities[index].position = position }
     guard activities[index].isAlive, payload.event == .update else {
-      activities[index].waiting = nil
-      return changes + show(payload, index, at: now)
+      changes += show(payload, index, at: now)
+      // An end that came too late to end anything takes nothing with it.
+      if activities[index].activity.endedAt != nil, activities[index].waiting != nil {
+        activities[index].waiting = nil
+        activities[index].mergedCount += 1
+      }
+      return changes
     }
     if let due = holdBack(payload, priority, index, at: now) {
       let isOverBudget = priority == .immediate
@@ -131,13 +136,18 @@ public struct Device: Sendable {
     -> Date?
   {
     if priority == .immediate {
-      if activities[index].budget.take(at: now) { return nil }
-      return activities[index].budget.secondsToNext(at: now).map { now.addingTimeInterval($0) }
-        ?? .distantFuture
+      return activities[index].budget.take(at: now) ? nil : nextToken(index, at: now)
     }
     guard settings.groupingSeconds > 0 else { return nil }
     return min(
       activities[index].waiting?.due ?? .distantFuture, now.addingTimeInterval(settings.groupingSeconds))
+  }
+
+  /// When the budget has a token.
+  private func nextToken(_ index: Int, at now: Date) -> Date {
+    let budget = activities[index].budget
+    if budget.remaining(at: now) > 0 { return now }
+    return budget.secondsToNext(at: now).map { now.addingTimeInterval($0) } ?? .distantFuture
   }
 
   private mutating func wait(_ payload: Payload, due: Date, isOverBudget: Bool, _ index: Int) {
@@ -156,7 +166,8 @@ public struct Device: Sendable {
     var changes = results.map { Change(name: name, at: $0.at, kind: .activity($0)) }
     guard results.contains(where: { $0.cause == .update || $0.cause == .end }) else { return changes }
     activities[index].updatedAt = now
-    if let alert = payload.alert, activities[index].isAlive {
+    // A card that isn't shown lights nothing.
+    if let alert = payload.alert, !activities[index].isHidden, activities[index].activity.state != .pending {
       activities[index].alert = (alert, now.addingTimeInterval(settings.alertSeconds))
       changes.append(Change(name: name, at: now, kind: .alert(alert)))
     }
@@ -164,6 +175,7 @@ public struct Device: Sendable {
       activities[index].unconfirmed = nil
       changes.append(Change(name: name, at: now, kind: .confirmed(action)))
     }
+    clearIfGone(index)
     return changes
   }
 
@@ -196,6 +208,7 @@ public struct Device: Sendable {
       if waiting.isOverBudget { _ = activities[index].budget.take(at: deadline) }
       changes += show(waiting.payload, index, at: deadline)
     }
+    clearIfGone(index)
     return changes
   }
 
@@ -217,22 +230,33 @@ public struct Device: Sendable {
     var changes = advance(to: now)
     guard let index = activities.firstIndex(where: { $0.name == name }) else { return changes }
     changes += body(&activities[index].activity).map { Change(name: name, at: $0.at, kind: .activity($0)) }
-    if !activities[index].isAlive {
-      activities[index].waiting = nil
-      activities[index].alert = nil
-    }
+    clearIfGone(index)
     return changes
   }
 
+  /// A card that is gone lights no screen and waits for nothing.
+  private mutating func clearIfGone(_ index: Int) {
+    guard !activities[index].isAlive else { return }
+    activities[index].waiting = nil
+    activities[index].alert = nil
+  }
+
   /// The person switches an app's frequent updates: the budget of its activities becomes the other one at once, and
-  /// what was used of it stays used.
-  public mutating func setFrequentUpdates(_ isOn: Bool, app: String, at now: Date) {
+  /// what was used of it stays used. What waits for a token then waits for the new budget's.
+  @discardableResult
+  public mutating func setFrequentUpdates(_ isOn: Bool, app: String, at now: Date) -> [Change] {
+    let changes = advance(to: now)
     if isOn { settings.infrequentApps.remove(app) } else { settings.infrequentApps.insert(app) }
     for index in activities.indices where activities[index].definition.settings.app.identifier == app {
       let hourly = Double(hourlyBudget(activities[index].definition))
       activities[index].budget = activities[index].budget.resized(
         capacity: hourly, refillPerSecond: hourly / 3_600, at: now)
+      if activities[index].waiting?.isOverBudget == true {
+        let due = nextToken(index, at: now)
+        activities[index].waiting?.due = due
+      }
     }
+    return changes + advance(to: now)
   }
 
   /// The person presses an action's button.
@@ -243,8 +267,13 @@ public struct Device: Sendable {
     guard let index = activities.firstIndex(where: { $0.name == name }), activities[index].isInIsland,
       let action = activities[index].definition.actions.first(where: { $0.name == action })
     else { return nil }
-    if let unconfirmed = activities[index].unconfirmed, unconfirmed.action == action {
-      return Intent(name: name, action: action.name, id: unconfirmed.intent)
+    if let unconfirmed = activities[index].unconfirmed {
+      if unconfirmed.action == action {
+        return Intent(name: name, action: action.name, id: unconfirmed.intent)
+      }
+    } else if isShown(action, index) {
+      // The state has the value already, so there is nothing to wait for; sending it again does no harm.
+      return Intent(name: name, action: action.name, id: id)
     }
     activities[index].unconfirmed = (action, id)
     return Intent(name: name, action: action.name, id: id)
@@ -252,12 +281,14 @@ public struct Device: Sendable {
 
   /// An action is confirmed when the state has the value that it sets.
   private func confirmedAction(_ index: Int) -> ActivityAction? {
-    guard let action = activities[index].unconfirmed?.action,
-      let state = activities[index].activity.contentState,
-      let document = try? JSONDocument(state.bytes), let value = document.root[action.property],
-      JSONText(compacting: document.bytes[value.range]) == action.value
-    else { return nil }
-    return action
+    activities[index].unconfirmed.flatMap { isShown($0.action, index) ? $0.action : nil }
+  }
+
+  private func isShown(_ action: ActivityAction, _ index: Int) -> Bool {
+    guard let state = activities[index].activity.contentState,
+      let document = try? JSONDocument(state.bytes), let value = document.root[action.property]
+    else { return false }
+    return JSONText(compacting: document.bytes[value.range]) == action.value
   }
 
   // MARK: Order

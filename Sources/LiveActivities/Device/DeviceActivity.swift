@@ -49,8 +49,8 @@ public struct DeviceActivity: Sendable {
   /// Whether the event goes on, as far as the device knows. A card that the person dismissed hides the view, not the
   /// event.
   public var isEventOngoing: Bool { activity.endedAt == nil }
-  /// Whether the data is out of date.
-  public var isStale: Bool { activity.state == .stale }
+  /// Whether the data is out of date. It is so, too, when the card was dismissed meanwhile.
+  public var isStale: Bool { activity.isStale }
   /// Whether the person sees no card.
   public var isHidden: Bool { activity.state == .dismissed || !activity.isPresented }
   /// Whether a pressed action waits for its confirmation.

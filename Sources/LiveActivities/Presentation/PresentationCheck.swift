@@ -61,7 +61,6 @@ public enum PresentationCheck {
     } catch {
       return [(key, error.description)]
     }
-    let declared = definition.contentState?.properties.map(\.name)
     let attributes =
       definition.attributes.flatMap { try? JSONDocument($0.bytes).root.members?.map(\.name) } ?? []
     return template.names.sorted().compactMap { name in
@@ -74,12 +73,25 @@ public enum PresentationCheck {
             + Suggestion.phrase(for: parts[1], among: attributes)
         )
       }
-      guard let declared, !declared.contains(parts[0]) else { return nil }
-      return (
-        key,
-        "shows {\(name)}, which is no property of the content state"
-          + Suggestion.phrase(for: parts[0], among: declared)
-      )
+      return definition.contentState.flatMap { $0.problem(parts) }.map { (key, "shows {\(name)}, \($0)") }
+    } + misused(template, definition.contentState).map { (key, $0) }
+  }
+
+  /// Values that their format can't write.
+  private static func misused(_ template: PresentationTemplate, _ schema: ContentStateSchema?) -> [String] {
+    guard let schema else { return [] }
+    return template.values.compactMap { path, format in
+      guard let type = schema.type(path)?.unwrapped else { return nil }
+      let name = path.joined(separator: ".")
+      switch format {
+      case .plain: return nil
+      case .number:
+        guard type != .int, type != .double else { return nil }
+        return "writes {\(name)} as a number; it is declared \(type.swift)"
+      case .timer, .relative:
+        guard type != .date else { return nil }
+        return "counts from {\(name)}; it is declared \(type.swift), and a Date was expected"
+      }
     }
   }
 
@@ -92,10 +104,12 @@ public enum PresentationCheck {
     else {
       return []
     }
-    let numbers =
-      definition.contentState?.properties.filter { $0.type == .int || $0.type == .double }.map(\.name) ?? []
-    let unpadded = template.unpaddedNumbers.filter(numbers.contains).sorted()
-    return unpadded.map { name in
+    let unpadded = template.values.filter { path, format in
+      guard format == .plain || format == .number(width: 0) else { return false }
+      let type = definition.contentState?.type(path)?.unwrapped
+      return type == .int || type == .double
+    }
+    return Set(unpadded.map { $0.path.joined(separator: ".") }).sorted().map { name in
       (
         "presentations.compact-trailing", false,
         "shows {\(name)} without a width: the island moves when it grows; write {\(name)|number:2}"
@@ -105,18 +119,47 @@ public enum PresentationCheck {
 }
 
 extension PresentationTemplate {
-  /// The names of values that are shown without a fixed width.
-  fileprivate var unpaddedNumbers: Set<String> { Set(lines.flatMap { $0 }.flatMap(Self.unpadded)) }
+  /// The values that are shown, each with its format, in the order of the text.
+  fileprivate var values: [(path: [String], format: Format)] { lines.flatMap { $0 }.flatMap(Self.values) }
 
-  private static func unpadded(_ piece: Piece) -> [String] {
+  private static func values(_ piece: Piece) -> [(path: [String], format: Format)] {
     switch piece {
     case .text: []
-    case .value(let path, let format):
-      switch format {
-      case .plain, .number(width: 0): [path.joined(separator: ".")]
-      default: []
-      }
-    case .condition(_, let then, let otherwise): (then + otherwise).flatMap(unpadded)
+    case .value(let path, let format): [(path, format)]
+    case .condition(_, let then, let otherwise): (then + otherwise).flatMap(values)
     }
+  }
+}
+
+extension ContentStateSchema {
+  /// The type of a property, with its names from the outermost on; nil when it is not declared.
+  fileprivate func type(_ path: [String]) -> PropertyType? {
+    guard let first = path.first, let type = properties.first(where: { $0.name == first })?.type else {
+      return nil
+    }
+    guard path.count > 1 else { return type }
+    switch type.unwrapped {
+    case .structure(let nested): return ContentStateSchema(properties: nested).type(Array(path.dropFirst()))
+    case .dictionary(let value): return path.count == 2 ? value : nil
+    default: return nil
+    }
+  }
+
+  /// Why a path leads nowhere.
+  fileprivate func problem(_ path: [String]) -> String? {
+    guard let first = path.first, type(path) == nil else { return nil }
+    let names = properties.map(\.name)
+    guard let type = properties.first(where: { $0.name == first })?.type.unwrapped else {
+      return "which is no property of the content state" + Suggestion.phrase(for: first, among: names)
+    }
+    guard case .structure(let nested) = type else { return "and \(first) has no parts: it is \(type.swift)" }
+    return ContentStateSchema(properties: nested).problem(Array(path.dropFirst()))
+  }
+}
+
+extension ContentStateSchema.PropertyType {
+  /// The type without its `?`.
+  fileprivate var unwrapped: Self {
+    if case .optional(let wrapped) = self { wrapped.unwrapped } else { self }
   }
 }

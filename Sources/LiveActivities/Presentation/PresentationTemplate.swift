@@ -8,7 +8,8 @@ import Foundation
 /// - `{name|number}` groups a number's digits, `{name|number:3}` also pads it to a width, so that a figure doesn't move
 ///   when it grows. `{name|timer}` counts from or to a `Date` and `{name|relative}` says how long ago it was or will be:
 ///   both tick by themselves and cost no update.
-/// - `{?name}…{:}…{/}` shows the first part when the value is there, the second (which may be left out) when not.
+/// - `{?name}…{:}…{/}` shows the first part when the value is there, the second (which may be left out) when not. It
+///   stands on one line. `false`, an empty text and an empty list count as not there; 0 is there.
 ///
 /// A missing or `null` value leaves its place empty, and a line that has places and no value is left out: "no shoot-out"
 /// is not "0–0".
@@ -68,7 +69,7 @@ private struct TemplateReader {
   {
     var pieces: [PresentationTemplate.Piece] = []
     while let open = rest.firstIndex(of: "{") {
-      if open != rest.startIndex { pieces.append(.text(String(rest[..<open]))) }
+      if open != rest.startIndex { pieces.append(try text(rest[..<open])) }
       guard let close = rest[open...].firstIndex(of: "}") else {
         throw PresentationTemplate.Problem(
           description: "the \"{\" before \"\(rest[open...].prefix(20))\" has no \"}\"")
@@ -82,15 +83,27 @@ private struct TemplateReader {
       pieces.append(try piece(tag))
     }
     if inCondition {
-      throw PresentationTemplate.Problem(description: "a condition has no end; {/} was expected")
+      throw PresentationTemplate.Problem(
+        description: "a condition has no end; {/} was expected on the same line")
     }
-    if !rest.isEmpty { pieces.append(.text(String(rest))) }
+    if !rest.isEmpty { pieces.append(try text(rest)) }
     return pieces
+  }
+
+  private func text(_ text: Substring) throws(PresentationTemplate.Problem) -> PresentationTemplate.Piece {
+    if let close = text.firstIndex(of: "}") {
+      throw PresentationTemplate.Problem(
+        description: "the \"}\" after \"\(text[..<close].suffix(20))\" has no \"{\"")
+    }
+    return .text(String(text))
   }
 
   private mutating func piece(_ tag: Substring) throws(PresentationTemplate.Problem)
     -> PresentationTemplate.Piece
   {
+    if tag == ":" || tag == "/" {
+      throw PresentationTemplate.Problem(description: "{\(tag)} stands outside of a condition {?name}…{/}")
+    }
     guard tag.first == "?" else {
       let parts = tag.split(separator: "|", maxSplits: 1, omittingEmptySubsequences: false)
       return .value(path: try path(parts[0]), try format(parts.count == 2 ? parts[1] : nil))
@@ -100,7 +113,8 @@ private struct TemplateReader {
     var otherwise: [PresentationTemplate.Piece] = []
     if take("{:}") { otherwise = try pieces(inCondition: true) }
     guard take("{/}") else {
-      throw PresentationTemplate.Problem(description: "the condition {\(tag)} has no end; {/} was expected")
+      throw PresentationTemplate.Problem(
+        description: "the condition {\(tag)} has no end; {/} was expected on the same line")
     }
     return .condition(path: path, then: then, otherwise: otherwise)
   }
@@ -113,7 +127,7 @@ private struct TemplateReader {
 
   private func path(_ text: Substring) throws(PresentationTemplate.Problem) -> [String] {
     let path = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-    guard !text.isEmpty, path.allSatisfy({ !$0.isEmpty && !$0.contains(" ") }) else {
+    guard path.allSatisfy({ name in !name.isEmpty && !name.contains { " \t{?:/|".contains($0) } }) else {
       throw PresentationTemplate.Problem(description: "{\(text)} is no property's name")
     }
     return path

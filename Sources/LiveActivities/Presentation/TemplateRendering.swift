@@ -50,14 +50,21 @@ extension PresentationTemplate {
       case .value(let path, let format):
         holdsPlace = true
         let value = context.value(path).map { value in
-          context.hidden.contains(path[0]) ? "•••" : Self.text(value, format, context.now)
+          context.hidden.contains(path[0]) ? Self.mask : Self.text(value, format, context.now)
         }
         if let value, !value.isEmpty { hasValue = true }
         text += value ?? ""
       case .condition(let path, let then, let otherwise):
         holdsPlace = true
-        let isThere = context.value(path).map { !Self.text($0, .plain, context.now).isEmpty } ?? false
+        let value = context.value(path)
+        let isThere = value.map(Self.isThere) ?? false
         if isThere { hasValue = true }
+        // Which part is shown would tell a hidden yes from a hidden no.
+        if value?.bool != nil, context.hidden.contains(path[0]) {
+          hasValue = true
+          text += Self.mask
+          continue
+        }
         var places = false
         var values = false
         let part = render(isThere ? then : otherwise, context, &places, &values)
@@ -67,6 +74,11 @@ extension PresentationTemplate {
     }
     return text
   }
+
+  /// What stands for a value that is hidden, whatever its length.
+  private static let mask = "•••"
+
+  private static func isThere(_ value: JSONValue) -> Bool { value.bool ?? !plain(value).isEmpty }
 
   private static func text(_ value: JSONValue, _ format: Format, _ now: Date) -> String {
     switch format {

@@ -8,7 +8,7 @@ extension OpenFootballMatch {
     return ChannelDefinition(
       alias: alias, settings: ChannelSettings(app: app), attributesType: "MatchAttributes",
       attributes: attributes,
-      contentState: Self.contentState, presentations: presentations)
+      contentState: Self.contentState, presentations: presentations, accessibility: Self.accessibility)
   }
 
   /// A name for the match's channel, such as `argentina-france`.
@@ -50,18 +50,26 @@ extension OpenFootballMatch {
     return [
       .lockScreen: heading.joined(separator: " · ")
         + "\n{attributes.home} {home}–{away} {attributes.away}\n{period} · {clock}\n{scorers}\n{shootout}",
-      .banner: "{attributes.home} {home}–{away} {attributes.away} · {clock}",
+      .banner: "{attributes.home} {home}–{away} {attributes.away} · {clock}{?shootout} · {shootout}{/}",
       .expandedLeading: "\(home) {home}",
       .expandedTrailing: "{away} \(away)",
       .expandedCenter: "{period} {clock}",
       .expandedBottom: "{scorers}\n{shootout}",
-      .compactLeading: "\(home) {home}",
-      .compactTrailing: "{away} \(away)",
+      // Whole names have no room in the compact island; its sides tell the teams apart then.
+      .compactLeading: "\(label(.team1) ?? "⚽") {home|number:2}",
+      .compactTrailing: "{away|number:2}\(label(.team2).map { " \($0)" } ?? "")",
       .minimal: "{home}–{away}",
       .small: "\(home) {home}–{away} \(away)",
       .standby: "\(home) {home}–{away} \(away)\n{clock}",
     ]
   }
+
+  private static let accessibility: [Presentation: String] = [
+    .compactLeading: "{attributes.home}: {home}",
+    .compactTrailing: "{attributes.away}: {away}",
+    .minimal: "{attributes.home} {home}, {attributes.away} {away}",
+    .small: "{attributes.home} {home}, {attributes.away} {away}. {period}, {clock}",
+  ]
 
   /// A team in the room of a few letters: the file's code, or the first three letters of the name.
   ///

@@ -3,6 +3,7 @@ import BroadcastServer
 import Foundation
 import LiveActivities
 import MatchScripts
+import Rehearsal
 
 /// `touchline check`: tells what would go wrong on a device, before anything is published.
 enum CheckCommand: Command {
@@ -126,35 +127,27 @@ enum CheckCommand: Command {
     } catch {
       return error.all
     }
-    var findings: [Finding] = []
     var known = definition
+    var findings: [Finding] = []
     switch script.target {
     case .defined(let own): known = known ?? own
     case .named(let alias):
       let sibling = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(
         "\(alias).json"
       ).path
-      if known == nil, FileManager.default.fileExists(atPath: sibling) {
-        known = try? ChannelLibrary.load(file: sibling)
+      guard known == nil, FileManager.default.fileExists(atPath: sibling) else { break }
+      do throws(ChannelLibrary.Broken) {
+        known = try ChannelLibrary.load(file: sibling)
+      } catch {
+        findings.append(
+          Finding(
+            .error, "bad-definition", key: "channel",
+            "names a definition with errors, so no state was checked against it: \(error.lines[0])",
+            position: SourcePosition(line: 1, column: 1)))
       }
     case nil: break
     }
-    let start = Date()
-    var misfits: Set<Presentation> = []
-    for step in script.steps {
-      let now = start.addingTimeInterval(step.at)
-      findings += step.findings(definition: known, sentAt: now)
-      guard let known, let state = step.contentState else { continue }
-      let context = PresentationContext(state: state, attributes: known.attributes, now: now)
-      for (presentation, misfit) in PresentationCheck.misfits(known, context)
-      where misfits.insert(presentation).inserted {
-        findings.append(
-          Finding(
-            .warning, "presentation-fit", key: "presentations.\(presentation.rawValue)", misfit,
-            position: SourcePosition(line: step.line, column: 1)))
-      }
-    }
-    return findings
+    return findings + ScriptCheck.findings(script, definition: known, start: Date())
   }
 
   private static func json(_ finding: Finding, _ path: String) -> String {

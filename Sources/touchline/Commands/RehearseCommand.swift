@@ -11,6 +11,9 @@ enum RehearseCommand: Command {
     summary: "Run a match script on virtual time, and tell what would go wrong.",
     options: ScriptSource.options + [
       Option("--at", "TIMES", "show every presentation at these moments, such as 24:30,1:03:00"),
+      Option(
+        "--start", "DATE",
+        "when it begins, for dates inside the state: 2020-09-19T15:05:00Z or Unix seconds (default 2027)"),
       Option("--locale", "LANGUAGE", "the language of alerts, such as es (default en)"),
       Option("--strict", nil, "exit 1 when something would be lost or refused"),
       ClientOptions.format,
@@ -18,7 +21,8 @@ enum RehearseCommand: Command {
     notes: """
       No server: the script goes through its channel's rules and one device, as fast as they run. Prints every change with
       its time and cause, then a verdict: what is over budget, what a window swallows, when the card is stale, what is
-      ignored, sizes, and what 'check' finds.
+      ignored, sizes, and what 'check' finds. --format json prints one object a change, one a moment of --at ({"moment":…}),
+      and {"verdict":…} last.
       """,
     examples: [
       "touchline rehearse Channels/world-cup-final-2022.match.jsonl",
@@ -29,18 +33,20 @@ enum RehearseCommand: Command {
   static func run(_ arguments: Arguments) throws -> Int32 {
     let isJSON = try ClientOptions.isJSON(arguments)
     let looks = try arguments.value("--at", "moments such as 24:30,1:03:00, or seconds,", moments) ?? []
+    let start = try arguments.value("--start", TimeText.rule) { TimeText.date($0) } ?? Rehearsal.standardStart
     let (script, known, _) = try ScriptSource.load(arguments)
     let definition = known ?? ChannelDefinition(settings: ChannelSettings(app: .scores))
     let locale = arguments["--locale"] ?? "en"
     let rehearsal: Rehearsal
     do throws(StartError) {
-      rehearsal = try Rehearsal(script, definition: definition, looks: looks)
+      rehearsal = try Rehearsal(script, definition: definition, looks: looks, start: start)
     } catch {
       throw CommandFailure("the activity can't start: \(error)")
     }
     let verdict = Verdict(rehearsal)
     if isJSON {
-      for event in rehearsal.events { Console.print(json(event)) }
+      for event in rehearsal.events { Console.print(json(event, rehearsal, locale)) }
+      for moment in rehearsal.moments { Console.print("{\"moment\":\(json(moment, rehearsal))}") }
       Console.print("{\"verdict\":\(verdict.json)}")
     } else {
       for event in rehearsal.events { Console.print(plain(event, rehearsal, locale)) }
@@ -57,12 +63,41 @@ enum RehearseCommand: Command {
     return moments.count == words.count && !moments.isEmpty ? moments : nil
   }
 
-  private static func json(_ event: Rehearsal.Event) -> String {
+  private static func json(_ event: Rehearsal.Event, _ rehearsal: Rehearsal, _ locale: String) -> String {
     JSONWriter.object([
       "at": JSONWriter.seconds(event.at), "cause": JSONWriter.quoted(event.cause),
       "state": JSONWriter.quoted(event.state.rawValue), "content-state": event.contentState?.string ?? "null",
       "line": event.line.map { String($0) }, "note": event.note.map(JSONWriter.quoted),
+      "alert": event.alert.map { alert in
+        func text(_ text: Alert.Text?) -> String? {
+          text.map { JSONWriter.quoted($0.localized(locale, strings: rehearsal.definition.strings)) }
+        }
+        return JSONWriter.object(["title": text(alert.title), "body": text(alert.body)])
+      },
     ])
+  }
+
+  private static func json(_ moment: Rehearsal.Moment, _ rehearsal: Rehearsal) -> String {
+    let activity = moment.activity.activity
+    let shown = presentations(moment, rehearsal).map { presentation, lines in
+      "\(JSONWriter.quoted(presentation.rawValue)):[\(lines.map(JSONWriter.quoted).joined(separator: ","))]"
+    }
+    return JSONWriter.object([
+      "at": JSONWriter.seconds(moment.at), "state": JSONWriter.quoted(activity.state.rawValue),
+      "content-state": activity.contentState?.string ?? "null",
+      "presentations": "{\(shown.joined(separator: ","))}",
+    ])
+  }
+
+  private static func presentations(
+    _ moment: Rehearsal.Moment, _ rehearsal: Rehearsal
+  ) -> [(Presentation, [String])] {
+    let context = PresentationContext(
+      state: moment.activity.activity.contentState, attributes: rehearsal.definition.attributes,
+      now: rehearsal.date(at: moment.at))
+    return Presentation.allCases.map {
+      ($0, PresentationText.lines($0, rehearsal.definition, context))
+    }
   }
 
   private static func plain(_ event: Rehearsal.Event, _ rehearsal: Rehearsal, _ locale: String) -> String {
@@ -78,7 +113,7 @@ enum RehearseCommand: Command {
     if let alert = event.alert {
       let strings = rehearsal.definition.strings
       let parts = [alert.title, alert.body].compactMap { $0?.localized(locale, strings: strings) }
-      text += "🔔 \(parts.joined(separator: ": "))".printable
+      text += "🔔 \(parts.joined(separator: " — "))".printable
     } else if let note = event.note {
       text += note.printable
     } else {
@@ -90,11 +125,7 @@ enum RehearseCommand: Command {
 
   private static func show(_ moment: Rehearsal.Moment, _ rehearsal: Rehearsal) {
     Console.print("\nAt \(DurationText.clock(moment.at)), \(moment.activity.activity.state.rawValue)")
-    let context = PresentationContext(
-      state: moment.activity.activity.contentState, attributes: rehearsal.definition.attributes,
-      now: rehearsal.date(at: moment.at))
-    for presentation in Presentation.allCases {
-      let lines = PresentationText.lines(presentation, rehearsal.definition, context)
+    for (presentation, lines) in presentations(moment, rehearsal) {
       for (index, line) in lines.enumerated() {
         Console.print("  \((index == 0 ? presentation.rawValue : "").padded(to: 18)) \(line)".printable)
       }

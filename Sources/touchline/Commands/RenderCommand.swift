@@ -51,6 +51,7 @@ enum RenderCommand: Command {
     let state: JSONText? =
       if let text = arguments["--state"] { try StateArgument.read(text, arguments) } else { nil }
     let definition = try definition(channel, arguments)
+    if name != "all", !arguments.has("--spoken") { try checkTemplate(presentations[0], definition) }
     let context = PresentationContext(
       state: state, attributes: definition.attributes,
       hidden: arguments.has("--locked") ? definition.sensitive : [], now: now)
@@ -69,6 +70,20 @@ enum RenderCommand: Command {
       for line in lines { Console.print(line.printable) }
     }
     return 0
+  }
+
+  /// Nothing to print would look like an empty card.
+  private static func checkTemplate(
+    _ presentation: Presentation, _ definition: ChannelDefinition
+  ) throws(CommandFailure) {
+    guard let text = definition.presentations[presentation] else {
+      throw CommandFailure("the definition has no presentation \(presentation.rawValue)")
+    }
+    do throws(PresentationTemplate.Problem) {
+      _ = try PresentationTemplate(text)
+    } catch {
+      throw CommandFailure("presentations.\(presentation.rawValue): \(error)")
+    }
   }
 
   private static func definition(_ channel: String, _ arguments: Arguments) throws -> ChannelDefinition {
