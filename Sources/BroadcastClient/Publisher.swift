@@ -104,8 +104,13 @@ public final class Publisher: WebSocketClientHandler {
   private func pump() {
     guard let socket, socket.isOpen, pause == nil else { return }
     for index in items.indices where items[index].answer == nil && !items[index].isSent {
-      guard inFlight < depth else { return }
       let item = items[index]
+      if let refusal = Self.refusal(of: item.message) {
+        places[item.requestID.text] = nil
+        items[index].answer = .failure(refusal)
+        continue
+      }
+      guard inFlight < depth else { break }
       items[index].isSent = true
       inFlight += 1
       socket.send(
@@ -114,6 +119,18 @@ public final class Publisher: WebSocketClientHandler {
           expiration: item.message.expiration,
           requestID: item.requestID))
     }
+    complete()
+  }
+
+  /// Why a message isn't even sent: a server closes a connection that brings a frame far too large, and the messages
+  /// behind it would never get through.
+  private static func refusal(of message: OutgoingMessage) -> RequestFailure? {
+    let size = message.aps.count + #"{"aps":}"#.utf8.count
+    guard size > Limits.broadcastPayloadBytes else { return nil }
+    let reason = RefusalReason.payloadTooLarge.rawValue
+    return RequestFailure(
+      reason: reason,
+      "\(reason): the payload is \(size) bytes; at most \(Limits.broadcastPayloadBytes) are allowed")
   }
 
   private func answered(_ requestID: String?, _ answer: Answer) {
@@ -121,13 +138,18 @@ public final class Publisher: WebSocketClientHandler {
     items[place - completed].answer = answer
     inFlight -= 1
     failingSince = nil
+    complete()
+    if items.count < Self.maximumDepth { onRoom?() }
+    pump()
+  }
+
+  /// Hands out the answers as far as they are there without a gap.
+  private func complete() {
     while let first = items.first, let answer = first.answer {
       items.removeFirst()
       completed += 1
       first.completion(answer)
     }
-    if items.count < Self.maximumDepth { onRoom?() }
-    pump()
   }
 
   /// Sends a refused message again after a while, and nothing else before it.
