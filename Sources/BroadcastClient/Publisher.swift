@@ -203,19 +203,22 @@ public final class Publisher: WebSocketClientHandler {
   private func fail(_ problem: String) {
     let failure = RequestFailure(
       "\(problem); is a server running at \(server)? Start one with: touchline serve")
+    pause?.cancel()
+    pause = nil
     let waiting = items
     completed += items.count
     items = []
     places = [:]
     for item in waiting { item.completion(item.answer ?? .failure(failure)) }
+    onRoom?()
   }
 
   // MARK: WebSocketClientHandler
 
   /// The session stands: what is unanswered goes out.
   public func opened(_ client: WebSocketClient) {
+    // The back-off begins anew with an answer, not here: a server may accept and close again, over and over.
     hasConnected = true
-    backoff.reset()
     pump()
   }
 
