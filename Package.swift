@@ -39,5 +39,6 @@ let package = Package(
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
         "BroadcastServer", "BroadcastClient", "EventLoop",
       ]),
+    .testTarget(name: "CommandTests", dependencies: ["touchline"]),
   ]
 )
