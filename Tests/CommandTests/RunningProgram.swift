@@ -91,6 +91,12 @@ final class RunningProgram: @unchecked Sendable {
     input = ends.0.write
     output.read(ends.1.read)
     errors.read(ends.2.read)
+    // The threads of Swift's executors block signals, and a child inherits that.
+    var none = sigset_t()
+    var mask = sigset_t()
+    sigemptyset(&none)
+    pthread_sigmask(SIG_SETMASK, &none, &mask)
+    defer { pthread_sigmask(SIG_SETMASK, &mask, nil) }
     try process.run()
     for end in [process.standardInput, process.standardOutput, process.standardError] {
       try (end as? FileHandle)?.close()
