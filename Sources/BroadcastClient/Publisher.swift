@@ -57,8 +57,11 @@ public final class Publisher: WebSocketClientHandler {
   private var failingSince: Double?
   private var hasConnected = false
 
-  /// Messages in flight at most, however much the server allows.
-  private static let maximumDepth = 256
+  /// Messages in flight at most, however much the server allows. With 1 each waits for the answer of the one before.
+  public var maximumDepth = 256
+
+  /// A queue shorter than this is short.
+  private static let room = 256
 
   /// Called when the queue has become short, so that a feed can be read on.
   public var onRoom: (() -> Void)?
@@ -139,7 +142,7 @@ public final class Publisher: WebSocketClientHandler {
     inFlight -= 1
     failingSince = nil
     complete()
-    if items.count < Self.maximumDepth { onRoom?() }
+    if items.count < Self.room { onRoom?() }
     pump()
   }
 
@@ -229,7 +232,7 @@ public final class Publisher: WebSocketClientHandler {
     case .published(let frame):
       backoff.reset()
       let left = (try? JSONDocument(frame.budget.bytes))?.root["publish-rate"]?["remaining"]?.number?.int
-      depth = min(Self.maximumDepth, max(1, left.map { Int($0) } ?? Self.maximumDepth))
+      depth = min(maximumDepth, max(1, left.map { Int($0) } ?? maximumDepth))
       answered(frame.requestID, .success(frame))
     case .error(let frame) where ["TooManyRequests", "ServiceUnavailable", "Shutdown"].contains(frame.reason):
       retry(frame)
