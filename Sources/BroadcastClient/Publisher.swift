@@ -24,7 +24,7 @@ public struct OutgoingMessage: Sendable {
 ///
 /// Messages are pipelined over one session. Each has a request id, so that after a lost connection everything
 /// unanswered is sent again and the server publishes nothing twice. The pipeline is no deeper than what the server
-/// reports as left of the publish rate, so a fast feed is slowed down instead of refused; where it is refused all the
+/// reports as left of the publish rate and the budget, so a fast feed is slowed down instead of refused; where it is refused all the
 /// same, with 429 or 503, it waits as long as the server asks, or backs off, and goes on in order.
 public final class Publisher: WebSocketClientHandler {
   /// What became of a message.
@@ -231,7 +231,9 @@ public final class Publisher: WebSocketClientHandler {
     switch frame {
     case .published(let frame):
       backoff.reset()
-      let left = (try? JSONDocument(frame.budget.bytes))?.root["publish-rate"]?["remaining"]?.number?.int
+      // Both: a budget that rejects would refuse one message and, refilled a moment later, take the next before it.
+      let budget = (try? JSONDocument(frame.budget.bytes))?.root
+      let left = ["publish-rate", "priority-10"].compactMap { budget?[$0]?["remaining"]?.number?.int }.min()
       depth = min(maximumDepth, max(1, left.map { Int($0) } ?? maximumDepth))
       answered(frame.requestID, .success(frame))
     case .error(let frame) where ["TooManyRequests", "ServiceUnavailable", "Shutdown"].contains(frame.reason):
