@@ -24,8 +24,8 @@ public struct OutgoingMessage: Sendable {
 ///
 /// Messages are pipelined over one session. Each has a request id, so that after a lost connection everything
 /// unanswered is sent again and the server publishes nothing twice. The pipeline is no deeper than what the server
-/// reports as left of the publish rate and the budget, so a fast feed is slowed down instead of refused; where it is refused all the
-/// same, with 429 or 503, it waits as long as the server asks, or backs off, and goes on in order.
+/// reports as left of the publish rate and the budget, so a fast feed is slowed down instead of refused; where it is
+/// refused all the same, with 429 or 503, it waits as long as the server asks, or backs off, and goes on in order.
 public final class Publisher: WebSocketClientHandler {
   /// What became of a message.
   public typealias Answer = Result<PublishedFrame, RequestFailure>

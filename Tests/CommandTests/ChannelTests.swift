@@ -15,8 +15,9 @@ struct ChannelTests {
         #expect(try await server.channel(id).alias == "match-\(number)")
         let publish = try await server.succeed("publish", id, "--state", "{}")
         #expect(publish.output.hasPrefix("delivered "))
-        let watch = try await server.succeed("watch", id, "--for", "10ms")
-        #expect(watch.errors.contains(": subscribed"))
+        let watch = try await server.watch(id)
+        watch.signal(SIGINT)
+        #expect(try await watch.ending().errors == "\(id): subscribed\n")
         try await server.succeed("channel", "delete", id)
         #expect(try await server.run("channel", "show", id).code == 1)
       }
@@ -46,7 +47,7 @@ struct ChannelTests {
       #expect(Set(listed.map(\.alias)) == ["final", nil])
 
       let shown = try await server.succeed("channel", "show", "final").output
-      for part in ["id                \(ids[0])", "most recent message (1)", "60 left; 240 an hour"] {
+      for part in ["id                \(ids[0])", "most recent message (1)", " left; "] {
         #expect(shown.contains(part), "\(shown)")
       }
       let gone = try await server.succeed("channel", "delete", "final")

@@ -88,7 +88,7 @@ struct HelpTests {
 
   @Test("a pipe gets no colour codes and no progress, even without NO_COLOR")
   func noColour() async throws {
-    try await withFolder(["final.match.jsonl": #"{"at": 0, "content-state": {"n": 1}, "stale-in": -5}"#]) {
+    try await withFolder(["final.match.jsonl": #"{"at": 0, "content-state": {"n": 1}, "stale-in": -900}"#]) {
       folder in
       let server = try await Server()
       try await server.succeed("channel", "create", "final")

@@ -61,7 +61,7 @@ struct ServeTests {
       ),
       (
         "{\"app\": \"com.example.scores\",\n \"budget\": {\"capacity\": \"many\"}}",
-        ":2:25: error: budget.capacity: ", "is a string; a whole number from 0 to 1000000"
+        ":2:25: error: budget.capacity: ", "is the string \"many\"; a whole number from 0 to 1000000"
       ),
       (
         "{\"app\": \"com.example.scores\",\n \"content-state\": {\"home\": \"Integer\"}}",
@@ -176,7 +176,7 @@ struct ServeTests {
         let second = try await Touchline.run(["serve", "--listen", "127.0.0.1:0", "--store", store])
         #expect(second.code == 1)
         #expect(second.errors.contains(store))
-        #expect(second.errors.contains("in use"), "\(second.errors)")
+        #expect(second.errors.contains("another server is using it"), "\(second.errors)")
         try await server.succeed("channel", "create", "final")
       }
     }
