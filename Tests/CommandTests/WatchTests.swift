@@ -207,6 +207,19 @@ struct WatchTests {
     }
   }
 
+  @Test("a channel that is named twice, by id and alias, is followed once and told, exit 1")
+  func namedTwice() async throws {
+    try await withServer { server in
+      let id = String(try await server.succeed("channel", "create", "final").output.dropLast())
+      let watch = try server.start("watch", "final", id, "--until", "ended")
+      try await watch.notice("\(id): is the same channel as \"final\"; name it once")
+      try await server.succeed("publish", "final", "--event", "end")
+      let ending = try await watch.ending()
+      #expect(ending.code == 1)
+      #expect(ending.lines.count == 1)
+    }
+  }
+
   @Test("a channel that is deleted while it is watched: says so, exit 1")
   func deleted() async throws {
     try await withServer { server in
