@@ -43,7 +43,12 @@ struct HelpTests {
       (["watch", "final", "--untill=ended"], "unknown option --untill; did you mean \"--until\"?"),
       (["channel", "creat", "final"], "there is no \"channel creat\"; did you mean \"create\"?"),
       (["channel"], "one of create, list, show and delete is missing"),
-      (["channel", "list", "final"], "nothing more: \"final\""),
+      (["channel", "list", "final"], "\"final\" is one argument too many; no further argument was expected"),
+      (["serve", "here"], "\"here\" is one argument too many; no argument was expected"),
+      (
+        ["watch", "a", "--server", "https://x"],
+        "is \"https://x\"; http://HOST:PORT, such as http://127.0.0.1:8080, was expected\n"
+      ),
       (["channel", "show", "final", "--budget", "1"], "--budget goes with create only"),
       (["channel", "create", "a b"], "\"a b\" can't be an alias"),
       (["publish"], "CHANNEL is missing"),
@@ -73,7 +78,10 @@ struct HelpTests {
       (["watch", "a", "--for", "0"], "--for is \"0\"; more than 0 was expected"),
       (["watch", "a", "--since", "7"], "--since is \"7\"; EPOCH:SEQ"),
       (["watch", "a", "b", "--since", "e:1"], "--since goes with one channel"),
-      (["watch", "a", "--server", "ftp://x/y"], "http://HOST:PORT was expected"),
+      (
+        ["watch", "a", "--server", "ftp://x/y"],
+        "\"ftp://x/y\"; http://HOST:PORT, such as http://127.0.0.1:8080, was expected\n"
+      ),
       (["watch", "a", "--format", "xml"], "--format is \"xml\"; plain or json was expected"),
       (["watch", "a", "--format", "json", "--format", "json"], "--format was given twice"),
       (["check"], "FILE is missing"),

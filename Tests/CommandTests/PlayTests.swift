@@ -86,6 +86,7 @@ struct PlayTests {
         #expect(ending.lines.map { $0.split(separator: " ")[1] } == ["delivered", "refused", "delivered"])
         #expect(ending.errors.contains("\nline 2: PayloadTooLarge: "))
         #expect(ending.errors.contains("played 3 messages: 2 delivered, 1 refused\n"))
+        #expect(ending.errors.hasSuffix("touchline play: 1 of 3 messages refused\n"))
       }
     }
   }
