@@ -142,17 +142,18 @@ public final class Publisher: WebSocketClientHandler {
     inFlight -= 1
     failingSince = nil
     complete()
-    if items.count < Self.room { onRoom?() }
     pump()
   }
 
   /// Hands out the answers as far as they are there without a gap.
   private func complete() {
+    guard items.first?.answer != nil else { return }
     while let first = items.first, let answer = first.answer {
       items.removeFirst()
       completed += 1
       first.completion(answer)
     }
+    if items.count < Self.room { onRoom?() }
   }
 
   /// Sends a refused message again after a while, and nothing else before it.
