@@ -85,6 +85,7 @@ struct CheckTests {
 
   @Test(
     "what is wrong is told with file, line, column and key; a warning alone exits 0, with --strict 1",
+    .serialized,
     arguments: cases)
   func finding(_ checked: Case) async throws {
     try await withFolder([checked.name: checked.text]) { folder in

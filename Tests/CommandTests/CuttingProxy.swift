@@ -69,6 +69,9 @@ final class CuttingProxy: @unchecked Sendable {
     sockets = []
   }
 
+  /// A number is another connection's as soon as it is closed.
+  private func forget(_ closed: [Int32]) { lock.withLock { sockets.removeAll(where: closed.contains) } }
+
   private static func address(port: UInt16) -> sockaddr_in {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -95,7 +98,7 @@ final class CuttingProxy: @unchecked Sendable {
       close(server)
       return
     }
-    let ends = Ends(client, server)
+    let ends = Ends(client, server) { [weak self] in self?.forget([client, server]) }
     Thread.detachNewThread { [weak self] in
       Self.copy(client, server) { self?.passed($0) }
       ends.leave()
@@ -142,16 +145,22 @@ final class CuttingProxy: @unchecked Sendable {
   private final class Ends: @unchecked Sendable {
     private let lock = NSLock()
     private let descriptors: [Int32]
+    private let beforeClosing: () -> Void
     private var users = 2
 
-    init(_ a: Int32, _ b: Int32) { descriptors = [a, b] }
+    init(_ a: Int32, _ b: Int32, beforeClosing: @escaping () -> Void) {
+      descriptors = [a, b]
+      self.beforeClosing = beforeClosing
+    }
 
     func leave() {
       let isLast = lock.withLock {
         users -= 1
         return users == 0
       }
-      if isLast { for descriptor in descriptors { close(descriptor) } }
+      guard isLast else { return }
+      beforeClosing()
+      for descriptor in descriptors { close(descriptor) }
     }
   }
 }

@@ -74,6 +74,19 @@ struct FeedTests {
     }
   }
 
+  @Test("a feed of nothing but lines that are too large is answered to its end")
+  func onlyTooLarge() async throws {
+    try await withServer { server in
+      try await server.succeed("channel", "create", "final")
+      let line = Array(#"{"text":""#.utf8) + Array(repeating: 0x78, count: 5_200) + Array("\"}\n".utf8)
+      let ending = try await server.run(
+        "publish", "final", "--lines", input: Array(repeatElement(line, count: 700).joined()))
+      #expect(ending.code == 1)
+      #expect(ending.lines.count == 700)
+      #expect(ending.lines.allSatisfy { $0.contains(" refused PayloadTooLarge: ") })
+    }
+  }
+
   @Test("the answers of a feed as JSON have line, outcome and reason")
   func feedAsJSON() async throws {
     try await withServer { server in

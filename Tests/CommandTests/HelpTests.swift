@@ -34,7 +34,7 @@ struct HelpTests {
   }
 
   @Test(
-    "a command line that makes no sense exits 2 and says what was meant",
+    "a command line that makes no sense exits 2 and says what was meant", .serialized,
     arguments: [
       (["serv"], "there is no command \"serv\"; did you mean \"serve\"?"),
       (["pubish", "final"], "did you mean \"publish\"?"),

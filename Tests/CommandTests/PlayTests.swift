@@ -125,7 +125,7 @@ struct PlayTests {
   }
 
   @Test(
-    "a match that can't be played is told with what is near, exit 1",
+    "a match that can't be played is told with what is near, exit 1", .serialized,
     arguments: [
       ("argentna", "did you mean \"Argentina\"?"),
       ("argentina morocco", "nearest:\n  "),
@@ -146,7 +146,7 @@ struct PlayTests {
   // MARK: What can't be played
 
   @Test(
-    "a broken script is refused with line and key before anything is sent, exit 1",
+    "a broken script is refused with line and key before anything is sent, exit 1", .serialized,
     arguments: [
       (
         "{\"at\": 0, \"content-state\": {}}\n{\"at\": 1, \"stale\": 2, \"content-state\": {}}",

@@ -53,7 +53,7 @@ struct ServeTests {
   }
 
   @Test(
-    "a broken definition is refused with its place and what was expected, exit 1",
+    "a broken definition is refused with its place and what was expected, exit 1", .serialized,
     arguments: [
       (
         "{\"app\": \"com.example.scores\",\n \"budgett\": {}}", ":2:2: error: budgett: ",
@@ -83,6 +83,7 @@ struct ServeTests {
 
   @Test(
     "a configuration that can't be used is refused with its place or the option, before anything listens",
+    .serialized,
     arguments: [
       (
         "{\"listen\": \"127.0.0.1:0\",\n \"chanels\": \"x\"}", 1, ":2:2: error: chanels: ",
@@ -114,7 +115,7 @@ struct ServeTests {
   }
 
   @Test(
-    "a wrong option is told with what was expected, exit 2",
+    "a wrong option is told with what was expected, exit 2", .serialized,
     arguments: [
       ("--listen", "127.0.0.1:70000", "HOST:PORT was expected, such as 127.0.0.1:8080"),
       ("--listen", "[::1", "HOST:PORT was expected"),
@@ -128,7 +129,7 @@ struct ServeTests {
   }
 
   @Test(
-    "what can't be opened is named, exit 1",
+    "what can't be opened is named, exit 1", .serialized,
     arguments: [
       (["--listen", "nowhere.invalid:0"], "nowhere.invalid"),
       (["--listen", "192.0.2.1:0"], "192.0.2.1"),
