@@ -50,5 +50,6 @@ let package = Package(
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
         "BroadcastServer", "BroadcastClient", "EventLoop",
       ]),
+    .testTarget(name: "CommandTests", dependencies: ["touchline"]),
   ]
 )
