@@ -28,7 +28,8 @@ struct CheckTests {
   }
 
   static let cases: [Case] = [
-    Case(text: payload("\"stale_date\":1"), finding: "3:1: warning: aps.stale_date: is no key of aps"),
+    Case(text: payload("\"stale_date\":1"), finding: "3:1: error: aps.stale_date: is no key of aps"),
+    Case(text: payload("\"colour\":1"), finding: "3:1: warning: aps.colour: is no key of aps"),
     Case(text: payload("\"stale-date\":1"), finding: "3:14: warning: aps.stale-date: is "),
     Case(text: payload("\"attributes\":{}"), finding: "3:1: warning: aps.attributes: belongs to a start"),
     Case(text: payload("\"alert\":{\"title\":\"Goal\"}"), finding: "3:9: warning: aps.alert: has no body"),
@@ -159,7 +160,7 @@ struct CheckTests {
     #expect(ending.lines.count == 1)
     let line: Line = try decoded(ending.output)
     #expect(line.file == "-" && line.line == 3 && line.column == 1)
-    #expect(line.severity == "warning" && line.kind == "unknown-key" && line.key == "aps.stale_date")
+    #expect(line.severity == "error" && line.kind == "unknown-key" && line.key == "aps.stale_date")
     #expect(line.message.hasSuffix("did you mean \"stale-date\"?"))
   }
 
@@ -182,7 +183,7 @@ struct CheckTests {
       #expect(ending.lines.count == 1)
       #expect(ending.errors.contains("/nowhere/x.json: there is no such file\n"))
       #expect(ending.errors.contains("is a folder; a file was expected\n"))
-      #expect(ending.errors.hasSuffix("3 files checked: 2 errors, 1 warning\n"))
+      #expect(ending.errors.hasSuffix("3 files checked: 3 errors, 0 warnings\n"))
       let broken = try await Touchline.run(
         ["check", folder.path("payload.json"), "--definition", "/nowhere/final.json"])
       #expect(broken.code == 1 && broken.errors.contains("/nowhere/final.json"))
