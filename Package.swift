@@ -52,5 +52,6 @@ let package = Package(
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
         "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal",
       ]),
+    .testTarget(name: "CommandTests", dependencies: ["touchline"]),
   ]
 )

@@ -156,6 +156,11 @@ public final class ChannelSubscriber: WebSocketClientHandler {
         !$0.isFinished && $0.id == nil && ($0.name == frame.channel || $0.name == frame.alias)
       })
     else { return }
+    if let twin = subscriptions.first(where: { $0.id == frame.channel && !$0.isFinished }) {
+      // An id and an alias: the server has one subscription for both and sends every message once.
+      finish(index, RequestFailure("is the same channel as \"\(twin.name)\"; name it once"))
+      return
+    }
     subscriptions[index].id = frame.channel
     let old = subscriptions[index].position
     guard let old else {

@@ -294,7 +294,9 @@ async def resuming():
         query = "?" + "&".join(f"{name}={value}" for name, value in position.items())
         other = await Client.open("channel", "stored", query=query)
         await other.say("ack", channel="stored", seq=1)
-        return await other.receive()
+        got = await other.receive()
+        await other.close()
+        return got
 
     async def header(position):
         events = EventStream("stored", headers={"last-event-id": "{epoch}:{seq}".format(**position)})

@@ -61,14 +61,14 @@ enum WatchCommand: Command {
         if let goal {
           client.fail("not \(goal.rawValue) after \(arguments["--for"] ?? "")")
         } else {
-          client.finish(0)
+          watcher.finish()
         }
       }
     }
     for signal in [SIGINT, SIGTERM] {
       client.loop.onSignal(signal) {
         watcher.stop()
-        client.finish(goal == nil ? 0 : 128 + signal)
+        if goal == nil { watcher.finish() } else { client.finish(128 + signal) }
       }
     }
     return try client.run()
@@ -140,6 +140,7 @@ private final class Watcher {
       isWaiting = true
     case .finished(let channel, let failure):
       failures[channel] = failure
+      if cards.count > 1 { Console.note("\(channel): \(failure)") }
       if let index = cards.firstIndex(where: { $0.name == channel }) { cards[index].deadline?.cancel() }
       finishIfDone()
     case .failed(let failure):
@@ -225,8 +226,16 @@ private final class Watcher {
     }
     guard isDone else { return }
     stop()
-    if let (channel, failure) = failures.first {
-      client.fail("\(channel): \(failure)")
+    finish()
+  }
+
+  /// Ends the command: with a failure when a channel could not be followed to the end.
+  func finish() {
+    let failed = cards.map(\.name).filter { failures[$0] != nil }
+    if cards.count > 1, !failed.isEmpty {
+      client.fail("\(failed.count) of \(cards.count) channels failed: \(failed.joined(separator: ", "))")
+    } else if let name = failed.first, let failure = failures[name] {
+      client.fail("\(name): \(failure)")
     } else {
       client.finish(0)
     }
