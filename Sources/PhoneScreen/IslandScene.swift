@@ -6,6 +6,8 @@ struct IslandScene {
   let texts: [ActivityText]
   /// The activity that is expanded.
   let expanded: ActivityText?
+  /// The chosen card's name: its actions have the digits.
+  let selected: String?
   /// Whether there is only room for one row.
   let isFlat: Bool
 
@@ -14,6 +16,8 @@ struct IslandScene {
   /// The island's rows, each as wide as it is; to be centred.
   func lines(_ columns: Int) -> [StyledLine] {
     if let expanded, !isFlat { return expandedLines(expanded, min(columns, 64)) }
+    // What has nothing to show yet doesn't compete.
+    let texts = texts.filter { $0.activity.activity.contentState != nil }
     guard let first = texts.first else { return pill(Self.camera.centred(9)) }
     guard texts.count > 1 else { return compact(first) }
     return minimal(first, texts[1])
@@ -37,8 +41,9 @@ struct IslandScene {
 
   private func side(_ text: ActivityText, _ presentation: Presentation) -> StyledLine {
     let line = text.lines(presentation).first ?? ""
+    let style: Style = text.style == .stale ? .islandStale : .island
     let columns = presentation.columns ?? 10
-    return StyledLine(PhoneText.fitted(line, columns), text.style == .stale ? .stale : .island)
+    return StyledLine(PhoneText.fitted(line, columns), style)
   }
 
   private func trailing(_ line: StyledLine, _ width: Int) -> StyledLine {
@@ -49,14 +54,14 @@ struct IslandScene {
     if isFlat {
       return [StyledLine("( ", .islandBorder) + content + StyledLine(" )", .islandBorder)]
     }
-    return Outline(style: .islandBorder).around([content], content.width + 4)
+    return Outline(style: .islandBorder, inside: .island).around([content], content.width + 4)
   }
 
   // MARK: Expanded
 
   private func expandedLines(_ text: ActivityText, _ columns: Int) -> [StyledLine] {
     let inner = columns - 4
-    let style: Style = text.style == .stale ? .stale : .island
+    let style: Style = text.style == .stale ? .islandStale : .island
     let leading = region(text, .expandedLeading, style)
     let trailingRegion = region(text, .expandedTrailing, style)
     let half = (inner - 3) / 2
@@ -74,12 +79,14 @@ struct IslandScene {
     }
     lines += bottom.prefix(Presentation.expandedBottom.lines)
     if let alert = text.alert {
-      lines += PhoneText.wrapped("🔔 \(alert)", inner, limit: 2).map { StyledLine($0, .alert) }
+      lines += PhoneText.wrapped("🔔 \(alert)", inner, limit: 2).map { StyledLine($0, .islandAlert) }
     }
     if let action = text.activity.definition.actions.first, text.activity.isInIsland {
-      lines.append(StyledLine([.init("[1]", .key), .init(" \(PhoneText.fitted(action.title, 30))", .island)]))
+      let digit = text.activity.name == selected ? "[1] " : ""
+      lines.append(
+        StyledLine([.init(digit, .islandKey), .init(PhoneText.fitted(action.title, 30), .island)]))
     }
-    return Outline(style: .islandBorder).around(lines, columns)
+    return Outline(style: .islandBorder, inside: .island).around(lines, columns)
   }
 
   private func region(_ text: ActivityText, _ presentation: Presentation, _ style: Style) -> [StyledLine] {

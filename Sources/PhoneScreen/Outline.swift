@@ -4,6 +4,8 @@ struct Outline {
   var isHeavy = false
   /// Its style.
   var style = Style.border
+  /// The style of what is inside and has none of its own.
+  var inside = Style.normal
   /// In the upper edge, left and right.
   var title: (left: StyledLine, right: StyledLine) = (StyledLine(), StyledLine())
 
@@ -16,8 +18,12 @@ struct Outline {
   /// The lines in the box, exactly some columns wide, a blank inside each edge.
   func around(_ lines: [StyledLine], _ columns: Int) -> [StyledLine] {
     let inner = columns - 4
+    let inside = inside
     return [top(columns)]
-      + lines.map { vertical + StyledLine(" ") + $0.exactly(inner) + StyledLine(" ") + vertical }
+      + lines.map { line in
+        let content = StyledLine(" ") + line.exactly(inner) + StyledLine(" ")
+        return vertical + content.restyled { $0 == .normal ? inside : $0 } + vertical
+      }
       + [StyledLine(corners[2] + edge(columns - 2) + corners[3], style)]
   }
 

@@ -114,7 +114,8 @@ public enum PhoneScene {
     }
 
     private func upright(_ columns: Int, _ rows: Int) -> [StyledLine] {
-      let island = IslandScene(texts: island, expanded: expanded, isFlat: rows < 13)
+      let island = IslandScene(
+        texts: island, expanded: expanded, selected: selected?.activity.name, isFlat: rows < 13)
       var lines = island.lines(columns).map { $0.centred(columns) }
       if rows >= 16 {
         let lock = view.isLocked ? "🔒 " : ""

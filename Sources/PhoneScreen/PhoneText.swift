@@ -19,10 +19,32 @@ enum PhoneText {
     return String(scalars)
   }
 
-  /// The text in an isolate, when it holds right-to-left letters: borders and figures around it stay in their places
-  /// (Unicode Standard Annex 9, 2.4).
+  /// The text with each right-to-left part in an isolate: borders, figures and names around it stay in their places
+  /// (Unicode Standard Annex 9, 2.4). A part goes from one such letter to the last before a left-to-right one or a digit.
   static func isolated(_ text: String) -> String {
-    text.unicodeScalars.contains(where: isRightToLeft) ? firstStrongIsolate + text + popIsolate : text
+    guard text.unicodeScalars.contains(where: isRightToLeft) else { return text }
+    var out = ""
+    var part = ""
+    var after = ""
+    func flush() {
+      if !part.isEmpty { out += firstStrongIsolate + part + popIsolate }
+      out += after
+      (part, after) = ("", "")
+    }
+    for character in text {
+      let scalars = character.unicodeScalars
+      if scalars.contains(where: isRightToLeft) {
+        part += after + String(character)
+        after = ""
+      } else if !part.isEmpty, scalars.first.map({ $0 == " " || $0.properties.generalCategory == .otherPunctuation }) ?? false {
+        after.append(character)
+      } else {
+        flush()
+        out.append(character)
+      }
+    }
+    flush()
+    return out
   }
 
   /// The text with its isolate closed again after it was cut.

@@ -18,6 +18,12 @@ public enum Style: Sendable, Hashable, CaseIterable {
   case alert
   /// Text in the Dynamic Island.
   case island
+  /// The same, out of date.
+  case islandStale
+  /// The alert in the island.
+  case islandAlert
+  /// A button in the island.
+  case islandKey
   /// The island's outline.
   case islandBorder
   /// The phone's and the cards' outlines.

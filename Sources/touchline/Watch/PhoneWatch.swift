@@ -85,7 +85,7 @@ final class PhoneWatch: WatchDisplay {
     case .lost(let problem, _): view.connection = .lost(problem)
     case .networkOff: view.connection = .off
     case .networkOn: view.connection = .connecting
-    case .notStarted(let name, let error): view.refusals[name] = error.description
+    case .notStarted(let name, let error, _): view.refusals[name] = error.description
     case .finished(let name, let why): view.refusals[name] = why
     case .missedBefore, .waiting, .fileFailed: break
     }

@@ -79,7 +79,7 @@ enum WatchCommand: Command {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
       client.loop.onSignal(signal) {
         controller.stop()
-        client.finish(options.plan.goal == nil ? 0 : 128 + signal)
+        if options.plan.goal == nil { controller.finish() } else { client.finish(128 + signal) }
       }
     }
     return try client.run()
@@ -93,7 +93,7 @@ enum WatchCommand: Command {
       if let goal = options.plan.goal {
         client.fail("not \(goal.rawValue) after \(options.spanText)")
       } else {
-        client.finish(0)
+        controller.finish()
       }
     }
   }

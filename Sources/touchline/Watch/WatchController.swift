@@ -123,7 +123,15 @@ final class WatchController {
     }
     guard isDone, arrivals.isEmpty else { return }
     stop()
-    if let name = names.first(where: { failures[$0] != nil }), let failure = failures[name] {
+    finish()
+  }
+
+  /// Ends the command: with a failure when a channel could not be followed to its end.
+  func finish() {
+    let failed = names.filter { failures[$0] != nil }
+    if names.count > 1, !failed.isEmpty {
+      client.fail("\(failed.count) of \(names.count) channels failed: \(failed.joined(separator: ", "))".printable)
+    } else if let name = failed.first, let failure = failures[name] {
       client.fail("\(name): \(failure)".printable)
     } else {
       client.finish(0)
@@ -186,10 +194,15 @@ final class WatchController {
     settle()
   }
 
-  private func refuse(_ name: String, _ error: StartError) {
-    failures[name] = error.description
+  private func refuse(_ name: String, _ error: StartError, said: String? = nil) {
+    failures[name] = said ?? error.description
     subscriptions?.unsubscribe(name)
-    display.show(.notStarted(name, error))
+    tell(.notStarted(name, error, said: said))
+  }
+
+  /// Tells of a channel's failure; that of the only one is told by the command's end.
+  private func tell(_ failure: WatchNotice) {
+    if names.count > 1 || display.outlivesActivities { display.show(failure) }
   }
 
   private func message(_ frame: MessageFrame, _ missed: Int) {
@@ -232,10 +245,10 @@ final class WatchController {
     if isGone, device[name]?.isAlive ?? false {
       show(device.endOrphan(name, at: Date()))
     } else if isGone {
-      refuse(name, .unknownChannel(name: name))
+      refuse(name, .unknownChannel(name: name), said: failure.description)
     } else {
       failures[name] = failure.description
-      display.show(.finished(name, failure.description))
+      tell(.finished(name, failure.description))
     }
   }
 

@@ -25,7 +25,7 @@ enum WatchNotice: CustomStringConvertible {
   case networkOff
   case networkOn
   case kept(DeviceActivity)
-  case notStarted(String, StartError)
+  case notStarted(String, StartError, said: String?)
   case finished(String, String)
   case fileFailed(String)
 
@@ -43,7 +43,7 @@ enum WatchNotice: CustomStringConvertible {
     case .kept(let activity):
       "\(activity.name): kept from before, \(activity.activity.state.rawValue)"
         + (activity.position.map { ", at \($0)" } ?? "")
-    case .notStarted(let name, let error): "\(name): \(error)"
+    case .notStarted(let name, let error, let said): "\(name): \(said ?? error.description)"
     case .finished(let name, let why): "\(name): \(why)"
     case .fileFailed(let why): why
     }
