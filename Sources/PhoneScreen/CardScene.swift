@@ -34,7 +34,8 @@ struct CardScene {
   /// The card as one row.
   func row(_ columns: Int) -> StyledLine {
     let banner = text.lines(.banner).first ?? text.lines(.lockScreen).first ?? ""
-    let left = StyledLine(isSelected ? " " : "   ") + title
+    let left =
+      StyledLine(isSelected ? " " : "   ") + title
       + StyledLine("  " + PhoneText.fitted(banner, columns), text.style)
     return StyledLine.ends(left, StyledLine(" ") + word + StyledLine(" "), columns)
   }

@@ -45,7 +45,9 @@ struct DetailsScene {
   private var dataWord: (text: String, style: Style) {
     if activity.activity.contentState == nil { return ("none yet", .dim) }
     if activity.isStale { return ("stale", .stale) }
-    guard let stale = activity.activity.staleDate, activity.isEventOngoing else { return ("current", .normal) }
+    guard let stale = activity.activity.staleDate, activity.isEventOngoing else {
+      return ("current", .normal)
+    }
     return ("stale \(PresentationTemplate.relative(stale.timeIntervalSince(text.now)))", .normal)
   }
 }

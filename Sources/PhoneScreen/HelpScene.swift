@@ -21,7 +21,8 @@ enum HelpScene {
         return line + (key + StyledLine(keys[index].meaning)).exactly(cell)
       }
     }
-    let outline = Outline(style: .selectedBorder, title: (StyledLine("Keys", .bold), StyledLine("any key closes", .dim)))
+    let outline = Outline(
+      style: .selectedBorder, title: (StyledLine("Keys", .bold), StyledLine("any key closes", .dim)))
     return Array(outline.around(lines, width).prefix(rows)).map { $0.centred(columns) }
   }
 }

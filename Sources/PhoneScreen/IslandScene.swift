@@ -34,7 +34,8 @@ struct IslandScene {
 
   private func minimal(_ attached: ActivityText, _ detached: ActivityText) -> [StyledLine] {
     let width = Presentation.minimal.columns ?? 5
-    let left = pill(side(attached, .minimal).exactly(width) + StyledLine("   ") + Self.camera + StyledLine(" "))
+    let left = pill(
+      side(attached, .minimal).exactly(width) + StyledLine("   ") + Self.camera + StyledLine(" "))
     let right = pill(side(detached, .minimal).centred(width))
     return zip(left, right).map { $0 + StyledLine(" ") + $1 }
   }

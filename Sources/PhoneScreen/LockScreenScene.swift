@@ -8,7 +8,9 @@ struct LockScreenScene {
   /// At most `rows` lines, `columns` wide each.
   func lines(_ columns: Int, _ rows: Int) -> [StyledLine] {
     let cards = texts.map { CardScene(text: $0, isSelected: $0.activity.name == selected) }
-    guard let chosen = cards.firstIndex(where: \.isSelected) ?? cards.indices.first, rows > 0 else { return [] }
+    guard let chosen = cards.firstIndex(where: \.isSelected) ?? cards.indices.first, rows > 0 else {
+      return []
+    }
     var blocks = cards.map { $0.lines(columns) }
     // The cards far from the chosen one give way first: a row each.
     let order = cards.indices.sorted { abs($0 - chosen) > abs($1 - chosen) }

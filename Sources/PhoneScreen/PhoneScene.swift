@@ -134,7 +134,10 @@ public enum PhoneScene {
       let room = rows - lines.count - below.count
       lines += LockScreenScene(texts: cards, selected: selected?.activity.name).lines(columns, room)
       if cards.isEmpty, room > 1 {
-        lines += [StyledLine(), StyledLine(pending.isEmpty ? "no Live Activity" : "nothing yet", .dim).centred(columns)]
+        lines += [
+          StyledLine(),
+          StyledLine(pending.isEmpty ? "no Live Activity" : "nothing yet", .dim).centred(columns),
+        ]
       }
       return Array((lines + below).prefix(rows))
     }
@@ -163,7 +166,9 @@ public enum PhoneScene {
       if let alert = text.alert {
         lines += PhoneText.wrapped("🔔 \(alert)", columns - 4, limit: 2).map { StyledLine($0, .alert) }
       }
-      lines.append(StyledLine("\(PhoneText.fitted(text.activity.name, 40)) · ", .dim) + StyledLine(text.word.0, text.word.1))
+      lines.append(
+        StyledLine("\(PhoneText.fitted(text.activity.name, 40)) · ", .dim)
+          + StyledLine(text.word.0, text.word.1))
       if let note = text.notes.first {
         lines.append(StyledLine(PhoneText.fitted(note.text, columns - 4), note.style))
       }
@@ -183,7 +188,8 @@ public enum PhoneScene {
         let content = text.lines(.small).prefix(Presentation.small.lines).map {
           StyledLine(PhoneText.fitted($0, columns - 4), style).centred(columns - 4)
         }
-        return outline.around(content.isEmpty ? [StyledLine("–", .dim).centred(columns - 4)] : content, columns)
+        return outline.around(
+          content.isEmpty ? [StyledLine("–", .dim).centred(columns - 4)] : content, columns)
       }
       return lines + [StyledLine("no buttons in the watch and in the car", .dim).centred(columns + 10)]
     }

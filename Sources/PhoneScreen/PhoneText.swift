@@ -36,7 +36,9 @@ enum PhoneText {
       if scalars.contains(where: isRightToLeft) {
         part += after + String(character)
         after = ""
-      } else if !part.isEmpty, scalars.first.map({ $0 == " " || $0.properties.generalCategory == .otherPunctuation }) ?? false {
+      } else if !part.isEmpty,
+        scalars.first.map({ $0 == " " || $0.properties.generalCategory == .otherPunctuation }) ?? false
+      {
         after.append(character)
       } else {
         flush()

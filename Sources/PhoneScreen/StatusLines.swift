@@ -15,8 +15,9 @@ struct StatusLines {
       let sentence = PhoneText.fitted(selected.sentence(presentation), max(1, columns - 13))
       lines.append(StyledLine([.init(" VoiceOver ", .key), .init(sentence, .dim)]))
     }
-    if let toast = view.toast {
-      lines += PhoneText.wrapped(toast, columns - 2, limit: compact ? 1 : 2).map { StyledLine(" \($0)", .alert) }
+    // Where there is room its row is always there, so that nothing jumps.
+    if view.toast != nil || !compact {
+      lines.append(StyledLine(" \(PhoneText.fitted(view.toast ?? "", columns - 2))", .alert))
     }
     return lines + [status(columns)]
   }
@@ -30,7 +31,8 @@ struct StatusLines {
       left = left + StyledLine(" · budget \(count)", activity.isOverBudget ? .stale : .status)
     }
     let help = columns >= 60 ? StyledLine([.init("  ?", .key), .init(" help ", .status)]) : StyledLine()
-    let clock = StyledLine(" " + view.clock(now, seconds: columns >= 48) + (columns >= 60 ? "" : " "), .status)
+    let clock = StyledLine(
+      " " + view.clock(now, seconds: columns >= 48) + (columns >= 60 ? "" : " "), .status)
     return StyledLine.ends(left, clock + help, columns)
   }
 
@@ -40,7 +42,8 @@ struct StatusLines {
     case .online: StyledLine(" ● online", .live)
     case .off: StyledLine(" ○ network off", .failure)
     case .lost(let why):
-      StyledLine(columns >= 100 ? " ○ offline: \(PhoneText.fitted(why, columns / 2))" : " ○ offline", .failure)
+      StyledLine(
+        columns >= 100 ? " ○ offline: \(PhoneText.fitted(why, columns / 2))" : " ○ offline", .failure)
     }
   }
 }

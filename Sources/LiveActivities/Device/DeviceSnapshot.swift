@@ -110,7 +110,9 @@ extension DeviceSnapshot.Activity {
     }
     activity.updatedAt = updatedAt
     activity.mergedCount = mergedCount
-    if let id = unconfirmedIntent, let action = definition.actions.first(where: { $0.name == unconfirmedAction }) {
+    if let id = unconfirmedIntent,
+      let action = definition.actions.first(where: { $0.name == unconfirmedAction })
+    {
       activity.unconfirmed = (action, id)
     }
     if let waiting {

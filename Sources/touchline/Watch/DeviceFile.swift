@@ -42,10 +42,12 @@ final class DeviceFile {
     case .newerFormat(let format):
       CommandFailure(
         "\(path) has format \(format), which a newer Touchline wrote; this one reads up to "
-          + "\(DeviceSnapshot.currentFormat). The file is unchanged; take another --device file, or a newer Touchline")
+          + "\(DeviceSnapshot.currentFormat). The file is unchanged; take another --device file, or a newer Touchline"
+      )
     case .broken(let what):
       CommandFailure(
-        "\(path) is no device's state: \(what). The file is unchanged; mend it, or take another --device file")
+        "\(path) is no device's state: \(what). The file is unchanged; mend it, or take another --device file"
+      )
     }
   }
 

@@ -189,7 +189,9 @@ final class PhoneWatch: WatchDisplay {
   }
 
   private func switchFrequentUpdates(_ name: String, _ controller: WatchController) {
-    guard let activity = controller.device[name], let isOn = controller.toggleFrequentUpdates(name) else { return }
+    guard let activity = controller.device[name], let isOn = controller.toggleFrequentUpdates(name) else {
+      return
+    }
     let app = activity.definition.settings.app.identifier
     let asks = activity.definition.settings.frequentUpdates ? "" : "; this channel does not ask for them"
     tell("frequent updates of \(app) are \(isOn ? "on" : "off")\(asks)")

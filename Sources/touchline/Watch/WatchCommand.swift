@@ -20,7 +20,8 @@ enum WatchCommand: Command {
       Option("--locale", "LANGUAGE", "the language of alerts, such as es (default en)"),
       Option("--max-per-app", "N", "activities that an app may have (default 5)"),
       Option("--max-on-device", "N", "activities that the device may have (default 16)"),
-      Option("--device-budget", "N", "updates at priority 10 an hour; more are merged (default 60, lines: all)"),
+      Option(
+        "--device-budget", "N", "updates at priority 10 an hour; more are merged (default 60, lines: all)"),
       Option("--start-at", "DATE", "schedule the activities: pending until then"),
       ClientOptions.server,
     ],

@@ -130,7 +130,8 @@ final class WatchController {
   func finish() {
     let failed = names.filter { failures[$0] != nil }
     if names.count > 1, !failed.isEmpty {
-      client.fail("\(failed.count) of \(names.count) channels failed: \(failed.joined(separator: ", "))".printable)
+      client.fail(
+        "\(failed.count) of \(names.count) channels failed: \(failed.joined(separator: ", "))".printable)
     } else if let name = failed.first, let failure = failures[name] {
       client.fail("\(name): \(failure)".printable)
     } else {
@@ -175,7 +176,8 @@ final class WatchController {
     let startedAt = Date()
     administration.show(name) { [weak self] result in
       // A channel without a readable definition has no presentations; its values are shown with their names.
-      let definition = (try? result.get().definition) ?? ChannelDefinition(settings: ChannelSettings(app: .scores))
+      let definition =
+        (try? result.get().definition) ?? ChannelDefinition(settings: ChannelSettings(app: .scores))
       self?.begin(name, definition, at: startedAt)
     }
   }
@@ -283,7 +285,9 @@ final class WatchController {
 
   /// Presses an action's button; returns its title, or nil when there is no such button.
   func press(_ number: Int, of name: String) -> String? {
-    guard let actions = device[name]?.definition.actions, actions.indices.contains(number - 1) else { return nil }
+    guard let actions = device[name]?.definition.actions, actions.indices.contains(number - 1) else {
+      return nil
+    }
     let action = actions[number - 1]
     let id = UUID().uuidString.lowercased()
     guard let intent = device.press(action.name, of: name, intent: id, at: Date()) else { return nil }

@@ -65,7 +65,9 @@ final class PlainWatch: WatchDisplay {
   var outlivesActivities: Bool { false }
 
   func show(_ line: WatchLine) {
-    if let text = line.plain(name: namesChannels ? line.change.name : nil, locale: locale) { Console.print(text) }
+    if let text = line.plain(name: namesChannels ? line.change.name : nil, locale: locale) {
+      Console.print(text)
+    }
   }
 
   func show(_ notice: WatchNotice) { Console.note("\(notice)".printable) }
