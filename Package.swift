@@ -10,7 +10,14 @@ let package = Package(
     .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
 
+    .systemLibrary(name: "CNcurses", providers: [.apt(["libncurses-dev"])]),
+
     // I/O without a rule.
+    .target(
+      name: "CNcursesShims", dependencies: ["CNcurses"],
+      linkerSettings: [.linkedLibrary("ncursesw"), .linkedLibrary("tinfo")]),
+    .target(name: "Terminal", dependencies: ["CNcursesShims"]),
+    .testTarget(name: "TerminalTests", dependencies: ["Terminal", "LiveActivities"]),
     .target(name: "CLibwebsocketsShims", dependencies: ["CLibwebsockets"]),
     .target(name: "EventLoop", dependencies: ["CLibwebsockets", "CLibwebsocketsShims", "CLibuv"]),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport"]),
@@ -27,6 +34,10 @@ let package = Package(
     .testTarget(name: "MatchScriptsTests", dependencies: ["MatchScripts"]),
     .target(name: "Rehearsal", dependencies: ["BroadcastChannels", "LiveActivities", "MatchScripts"]),
     .testTarget(name: "RehearsalTests", dependencies: ["Rehearsal"]),
+    .target(name: "PhoneScreen", dependencies: ["BroadcastChannels", "LiveActivities"]),
+    .testTarget(
+      name: "PhoneScreenTests", dependencies: ["PhoneScreen", "BroadcastChannels", "LiveActivities"],
+      exclude: ["Snapshots"]),
     .target(name: "SubscriberProtocol", dependencies: ["BroadcastChannels"]),
     .testTarget(name: "SimulationTests", dependencies: ["BroadcastChannels", "LiveActivities"]),
 
@@ -50,7 +61,7 @@ let package = Package(
       name: "touchline",
       dependencies: [
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
-        "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal",
+        "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["touchline"]),
   ]

@@ -98,6 +98,7 @@ public final class ChannelSubscriber: WebSocketClientHandler {
   public func displayed(_ sequence: Int, of name: String) {
     guard let index = subscriptions.firstIndex(where: { $0.name == name }) else { return }
     subscriptions[index].displayed.append(sequence)
+    acknowledge(through: sequence, index)
   }
 
   /// Passes a pressed button on to the channel's publisher.
@@ -190,11 +191,15 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     } else {
       subscriptions[index].position = frame.position
     }
-    subscriptions[index].toAcknowledge = max(frame.position.sequence, subscriptions[index].toAcknowledge ?? 0)
+    acknowledge(through: frame.position.sequence, index)
+    handler(.message(frame, missed: missed))
+  }
+
+  private func acknowledge(through sequence: Int, _ index: Int) {
+    subscriptions[index].toAcknowledge = max(sequence, subscriptions[index].toAcknowledge ?? 0)
     if acknowledging == nil {
       acknowledging = loop.schedule(after: Self.acknowledgeDelay) { [weak self] in self?.acknowledge() }
     }
-    handler(.message(frame, missed: missed))
   }
 
   private func acknowledge() {
