@@ -56,6 +56,7 @@ public final class Publisher: WebSocketClientHandler {
   private var random = SystemRandomNumberGenerator()
   private var failingSince: Double?
   private var hasConnected = false
+  private var toldAt = -Double.infinity
 
   /// Messages in flight at most, however much the server allows. With 1 each waits for the answer of the one before.
   public var maximumDepth = 256
@@ -170,7 +171,7 @@ public final class Publisher: WebSocketClientHandler {
     inFlight -= 1
     depth = 1
     guard pause == nil else { return }
-    notice("\(frame.reason); trying again in \(JSONWriter.seconds(wait)) s")
+    tell("\(frame.reason); trying again in \(JSONWriter.seconds(wait)) s")
     pause = loop.schedule(after: wait) { [weak self] in
       self?.pause = nil
       self?.pump()
@@ -200,8 +201,15 @@ public final class Publisher: WebSocketClientHandler {
       fail(problem)
       return
     }
-    notice("\(problem); trying again in \(JSONWriter.seconds(wait)) s")
+    tell("\(problem); trying again in \(JSONWriter.seconds(wait)) s")
     loop.schedule(after: wait) { [weak self] in self?.connect() }
+  }
+
+  /// At most one notice a second: a fast feed is slowed down often and briefly.
+  private func tell(_ text: String) {
+    guard loop.now - toldAt >= 1 else { return }
+    toldAt = loop.now
+    notice(text)
   }
 
   private func fail(_ problem: String) {

@@ -39,6 +39,8 @@ public struct ServerAddress: Sendable, Hashable {
       }
       self.init(host: String(rest[..<colon]), port: port)
     } else {
+      // Without a port only a URL can be meant, and its port is HTTP's.
+      guard text.contains("://") else { return nil }
       self.init(host: String(rest), port: 80)
     }
   }

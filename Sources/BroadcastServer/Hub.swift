@@ -190,9 +190,9 @@ final class Hub {
     if ChannelID(name) != nil {
       throw Refusal(.channelNotRegistered, "no channel has the id \"\(name)\"; was it deleted?")
     }
-    throw Refusal(
-      .badChannelID,
-      "\"\(name)\" is no channel id (base64 with padding) and no alias; in a URL, percent-encode + / =")
+    // A "+" that was not percent-encoded in a URL arrives as a blank.
+    let hint = name.contains { " %".contains($0) } ? "; in a URL, percent-encode + / =" : ""
+    throw Refusal(.badChannelID, "\"\(name)\" is no channel id (base64 with padding) and no alias\(hint)")
   }
 
   /// The channel with this id or alias, if there is one.

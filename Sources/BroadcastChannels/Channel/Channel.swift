@@ -106,7 +106,9 @@ public struct Channel: Sendable {
         counts.rejected += 1
         throw Refusal(
           .tooManyRequests,
-          "the channel's budget for priority 10 is spent; send at priority 5, or try again after retry-after",
+          "the channel's budget for priority 10 is spent; send at priority 5"
+            + (budget.secondsToFill == nil
+              ? ", the budget doesn't come back" : ", or try again after retry-after"),
           retryAfter: Self.retryAfter(budget, at: now))
       }
       overBudget = true
