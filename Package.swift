@@ -10,10 +10,20 @@ let package = Package(
     .systemLibrary(name: "CLibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
 
+    .systemLibrary(name: "CNcurses", providers: [.apt(["libncurses-dev"])]),
+
     // I/O without a rule.
+    .target(
+      name: "CNcursesShims", dependencies: ["CNcurses"],
+      linkerSettings: [.linkedLibrary("ncursesw"), .linkedLibrary("tinfo")]),
+    .target(name: "Terminal", dependencies: ["CNcursesShims"]),
+    .testTarget(name: "TerminalTests", dependencies: ["Terminal", "LiveActivities"]),
     .target(name: "CLibwebsocketsShims", dependencies: ["CLibwebsockets"]),
     .target(name: "EventLoop", dependencies: ["CLibwebsockets", "CLibwebsocketsShims", "CLibuv"]),
-    .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
+    .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport"]),
+
+    // Raw sockets, programs and waiting, for the tests that need a far end.
+    .target(name: "TestSupport", path: "Tests/TestSupport"),
 
     // Rules without I/O.
     .target(name: "BroadcastChannels"),
@@ -24,22 +34,35 @@ let package = Package(
     .testTarget(name: "MatchScriptsTests", dependencies: ["MatchScripts"]),
     .target(name: "Rehearsal", dependencies: ["BroadcastChannels", "LiveActivities", "MatchScripts"]),
     .testTarget(name: "RehearsalTests", dependencies: ["Rehearsal"], exclude: ["Snapshots"]),
+    .target(name: "PhoneScreen", dependencies: ["BroadcastChannels", "LiveActivities"]),
+    .testTarget(
+      name: "PhoneScreenTests", dependencies: ["PhoneScreen", "BroadcastChannels", "LiveActivities"],
+      exclude: ["Snapshots"]),
     .target(name: "SubscriberProtocol", dependencies: ["BroadcastChannels"]),
     .testTarget(name: "SimulationTests", dependencies: ["BroadcastChannels", "LiveActivities"]),
 
     // Where channels live.
     .target(name: "ChannelStore", dependencies: ["BroadcastChannels", "CSQLite"]),
+    .testTarget(name: "ChannelStoreTests", dependencies: ["ChannelStore", "BroadcastChannels"]),
 
     // Rules and I/O joined.
     .target(
       name: "BroadcastServer",
       dependencies: ["BroadcastChannels", "SubscriberProtocol", "ChannelStore", "EventLoop"]),
+    .testTarget(
+      name: "BroadcastServerTests",
+      dependencies: ["BroadcastServer", "BroadcastChannels", "ChannelStore", "EventLoop", "TestSupport"]),
+    .testTarget(
+      name: "APIDocumentTests",
+      dependencies: ["BroadcastChannels", "BroadcastServer", "ChannelStore", "EventLoop"],
+      exclude: ["documents.py", "check_openapi.py", "check_asyncapi.py"]),
     .target(name: "BroadcastClient", dependencies: ["BroadcastChannels", "SubscriberProtocol", "EventLoop"]),
     .executableTarget(
       name: "touchline",
       dependencies: [
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
-        "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal",
+        "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal",
       ]),
+    .testTarget(name: "CommandTests", dependencies: ["touchline"]),
   ]
 )

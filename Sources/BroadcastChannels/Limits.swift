@@ -26,6 +26,13 @@ public enum Limits {
   /// Characters of a bundle id. Apple: 155.
   public static let bundleIDCharacters = 155
 
+  /// Aliases that are searched for a near one when a name is unknown. Touchline: comparing with thousands would hold up
+  /// every connection, and anybody may ask for an unknown name.
+  public static let suggestedAliases = 256
+  /// Kinds of trouble with a channel's payloads that are logged, each once. Touchline: a publisher that makes up a new
+  /// key for each message fills neither the log nor the memory.
+  public static let notesPerChannel = 64
+
   // MARK: Time
 
   /// Seconds for which a stored message waits at most. Apple: 8 hours.
@@ -43,6 +50,14 @@ public enum Limits {
   /// Unix seconds that a date in a payload or header may name: up to the end of the year 9999. Anything later is
   /// milliseconds by mistake.
   public static let latestUnixSeconds: Int64 = 253_402_300_799
+
+  /// Messages a channel whose fate a publisher can ask for. Touchline: the budget of some hours.
+  public static let messageRecordsPerChannel = 1_024
+  /// Pressed buttons that wait for a channel's publisher. Touchline: the newest ones; older ones were answered or given
+  /// up.
+  public static let intentsPerChannel = 256
+  /// Sequence numbers in one acknowledgement's list of displayed messages.
+  public static let displayedPerAcknowledgement = 256
 
   // MARK: Windows
 

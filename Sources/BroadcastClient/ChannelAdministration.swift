@@ -15,9 +15,9 @@ public struct RequestFailure: Error, Sendable, CustomStringConvertible {
     self.description = description
   }
 
-  /// No answer came.
-  init(_ error: HTTPClientError, server: ServerAddress) {
-    self.init("\(error); is a server running at \(server)? Start one with: touchline serve")
+  /// No server answers.
+  init(unreachable problem: String, _ server: ServerAddress) {
+    self.init("\(problem); is a server running at \(server)? Start one with: touchline serve")
   }
 }
 
@@ -112,7 +112,7 @@ public struct ChannelAdministration {
       body: body
     ) { result in
       switch result {
-      case .failure(let error): completion(.failure(RequestFailure(error, server: server)))
+      case .failure(let error): completion(.failure(RequestFailure(unreachable: "\(error)", server)))
       case .success(let response) where (200..<300).contains(response.status):
         completion(.success(response.body))
       case .success(let response): completion(.failure(Self.refused(response, server)))

@@ -32,6 +32,7 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     var position: StreamPosition?
     var isFinished = false
     var toAcknowledge: Int?
+    var displayed: [Int] = []
   }
 
   private let loop: EventLoop
@@ -93,6 +94,23 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     if subscriptions[index].id != nil { socket?.send(text: ClientFrame.unsubscribe(name)) }
   }
 
+  /// Says that a message was displayed; it is told to the server with the next acknowledgement.
+  public func displayed(_ sequence: Int, of name: String) {
+    guard let index = subscriptions.firstIndex(where: { $0.name == name }) else { return }
+    subscriptions[index].displayed.append(sequence)
+    acknowledge(through: sequence, index)
+  }
+
+  /// Passes a pressed button on to the channel's publisher.
+  ///
+  /// - Returns: false while there is no connection: press again later.
+  @discardableResult
+  public func send(intent id: String, action: String, of name: String) -> Bool {
+    guard let socket, socket.isOpen else { return false }
+    socket.send(text: ClientFrame.intent(name, action: action, intentID: id))
+    return true
+  }
+
   // MARK: Connection
 
   private func connect() {
@@ -108,7 +126,7 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     guard hasConnected || waits else {
       handler(
         .failed(
-          RequestFailure("\(problem); is a server running at \(server)? Start one with: touchline serve")))
+          RequestFailure(unreachable: problem, server)))
       return
     }
     let wait = backoff.next(using: &random)
@@ -139,6 +157,11 @@ public final class ChannelSubscriber: WebSocketClientHandler {
         !$0.isFinished && $0.id == nil && ($0.name == frame.channel || $0.name == frame.alias)
       })
     else { return }
+    if let twin = subscriptions.first(where: { $0.id == frame.channel && !$0.isFinished }) {
+      // An id and an alias: the server has one subscription for both and sends every message once.
+      finish(index, RequestFailure("is the same channel as \"\(twin.name)\"; name it once"))
+      return
+    }
     subscriptions[index].id = frame.channel
     let old = subscriptions[index].position
     guard let old else {
@@ -168,11 +191,15 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     } else {
       subscriptions[index].position = frame.position
     }
-    subscriptions[index].toAcknowledge = max(frame.position.sequence, subscriptions[index].toAcknowledge ?? 0)
+    acknowledge(through: frame.position.sequence, index)
+    handler(.message(frame, missed: missed))
+  }
+
+  private func acknowledge(through sequence: Int, _ index: Int) {
+    subscriptions[index].toAcknowledge = max(sequence, subscriptions[index].toAcknowledge ?? 0)
     if acknowledging == nil {
       acknowledging = loop.schedule(after: Self.acknowledgeDelay) { [weak self] in self?.acknowledge() }
     }
-    handler(.message(frame, missed: missed))
   }
 
   private func acknowledge() {
@@ -181,8 +208,12 @@ public final class ChannelSubscriber: WebSocketClientHandler {
       guard let sequence = subscriptions[index].toAcknowledge, subscriptions[index].id != nil else {
         continue
       }
+      let displayed = subscriptions[index].displayed.suffix(Limits.displayedPerAcknowledgement)
       subscriptions[index].toAcknowledge = nil
-      socket?.send(text: ClientFrame.acknowledge(subscriptions[index].name, sequence: sequence))
+      subscriptions[index].displayed = []
+      socket?.send(
+        text: ClientFrame.acknowledge(
+          subscriptions[index].name, sequence: sequence, displayed: Array(displayed)))
     }
   }
 
@@ -230,7 +261,7 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     case .subscribed(let frame): subscribed(frame)
     case .message(let frame): message(frame)
     case .error(let frame): refused(frame)
-    case .unsubscribed(let channel, let reason) where reason == "deleted":
+    case .unsubscribed(let channel, let reason, _) where reason == "deleted":
       if let index = subscriptions.firstIndex(where: { $0.id == channel && !$0.isFinished }) {
         finish(index, RequestFailure(reason: "deleted", "the channel was deleted"))
       }

@@ -9,6 +9,8 @@ final class Broadcast {
   let position: StreamPosition
   /// Alerts and ends are never conflated away.
   let isIrreplaceable: Bool
+  /// Where connections count that they took it; nil once the message is forgotten.
+  let record: MessageRecord?
   private let text: [UInt8]
 
   /// The WebSocket frame.
@@ -17,8 +19,9 @@ final class Broadcast {
   private(set) lazy var event = OutgoingBytes(
     raw: EventStreamText.event("message", id: position.description, data: text))
 
-  init(_ delivery: Delivery, channel: ChannelID) {
+  init(_ delivery: Delivery, channel: ChannelID, record: MessageRecord?) {
     self.channel = channel
+    self.record = record
     position = delivery.position
     isIrreplaceable = delivery.message.payload.isIrreplaceable
     text = ServerFrame.message(delivery, channel: channel).text
@@ -37,6 +40,11 @@ final class ChannelRoom {
   var written = 0
   /// The highest sequence numbers that subscribers acknowledged, added up.
   var acknowledged = 0
+
+  /// What became of the last messages.
+  private(set) var messages = MessageLog()
+  private var intents = IntentBoard()
+  private var publishers: [ObjectIdentifier: any IntentListener] = [:]
 
   private unowned let hub: Hub
   private var subscribers: [any Subscriber] = []
@@ -72,10 +80,44 @@ final class ChannelRoom {
 
   /// Sends what the rules let out to everybody who is here.
   func carryOut(_ effects: [ChannelEffect]) {
-    for case .deliver(let delivery) in effects {
-      let broadcast = Broadcast(delivery, channel: channel.id)
-      for subscriber in subscribers { subscriber.deliver(broadcast) }
+    for effect in effects {
+      switch effect {
+      case .supersede(let message): messages.superseded(message.uniqueID)
+      case .deliver(let delivery):
+        let record = messages.delivered(delivery, subscribers: subscribers.count)
+        let broadcast = Broadcast(delivery, channel: channel.id, record: record)
+        for subscriber in subscribers { subscriber.deliver(broadcast) }
+      }
     }
+  }
+
+  /// A message was accepted, with what the rules did with it.
+  func accepted(_ message: Message, _ outcome: Outcome, at now: Date) {
+    messages.accepted(message.uniqueID, priority: message.priority, outcome: outcome, at: now)
+  }
+
+  /// The stored message, for one subscriber that comes or comes back.
+  func broadcast(stored delivery: Delivery) -> Broadcast {
+    Broadcast(delivery, channel: channel.id, record: messages[delivery.message.uniqueID.text])
+  }
+
+  // MARK: Intents
+
+  /// A publisher listens from now on; it hears first what came while nobody did.
+  func listen(_ publisher: any IntentListener, at now: Date) {
+    publishers[ObjectIdentifier(publisher)] = publisher
+    for frame in intents.recent(at: now) { publisher.hear(frame) }
+  }
+
+  func stopListening(_ publisher: any IntentListener) { publishers[ObjectIdentifier(publisher)] = nil }
+
+  /// Passes a pressed button on, once.
+  ///
+  /// - Returns: whether it was known already.
+  func pass(_ frame: IntentFrame, at now: Date) -> Bool {
+    guard intents.take(frame, at: now) else { return true }
+    for publisher in publishers.values { publisher.hear(frame) }
+    return false
   }
 
   // MARK: Life
@@ -95,10 +137,13 @@ final class ChannelRoom {
     for subscriber in subscribers { subscriber.channelDeleted(self) }
     subscribers = []
     places = [:]
+    publishers = [:]
   }
 
-  /// Whether a kind of note is new for this channel.
-  func isFirst(_ kind: String) -> Bool { noted.insert(kind).inserted }
+  /// Whether a kind of note is new for this channel. The keys of a payload are the publisher's, so there is a bound.
+  func isFirst(_ kind: String) -> Bool {
+    noted.count < Limits.notesPerChannel && noted.insert(kind).inserted
+  }
 
   /// Whether a finding is the first of its kind and key.
   func isFirst(_ finding: Finding) -> Bool { isFirst("\(finding.kind) \(finding.key)") }

@@ -33,6 +33,11 @@ protocol Subscriber: AnyObject {
   func channelDeleted(_ room: ChannelRoom)
 }
 
+/// Who hears of pressed buttons: a session of the channel's publisher.
+protocol IntentListener: AnyObject {
+  func hear(_ intent: IntentFrame)
+}
+
 /// Holds the channels and carries messages from publishers to subscribers.
 ///
 /// The rules are ``Channel``'s; the hub gives them the time, stores what was promised before it is answered, and hands
@@ -45,8 +50,8 @@ final class Hub {
   private var aliases: [ChannelAlias: ChannelRoom] = [:]
   private var roomsOfApp: [BundleID: [ChannelRoom]] = [:]
 
-  /// Set when the server stops: publishers are refused with `Shutdown`.
-  var isShuttingDown = false
+  /// Whether the server stops: publishers are refused with `Shutdown`.
+  private(set) var isShuttingDown = false
 
   init(store: any ChannelStore, environment: HubEnvironment, log: ServerLog) {
     self.store = store
@@ -55,6 +60,9 @@ final class Hub {
   }
 
   var now: Date { environment.now() }
+
+  /// A name for a request that came without one.
+  func newRequestID() -> RequestID { RequestID.random(using: &environment.random) }
 
   // MARK: Channels
 
@@ -107,6 +115,8 @@ final class Hub {
     } catch {
       throw unavailable(error)
     }
+    var channel = room.channel
+    room.carryOut(channel.finish(at: now))
     rooms[room.channel.id] = nil
     if let alias = room.definition.alias { aliases[alias] = nil }
     roomsOfApp[room.channel.settings.app]?.removeAll { $0 === room }
@@ -172,17 +182,17 @@ final class Hub {
   func room(named name: String) throws(Refusal) -> ChannelRoom {
     if let room = knownRoom(name) { return room }
     if ChannelAlias(name) != nil {
+      let near = aliases.count <= Limits.suggestedAliases ? aliases.keys.map(\.name) : []
       throw Refusal(
         .channelNotRegistered,
-        "no channel has the id or alias \"\(name)\"\(Suggestion.phrase(for: name, among: aliases.keys.map(\.name)))"
-      )
+        "no channel has the id or alias \"\(name)\"\(Suggestion.phrase(for: name, among: near))")
     }
     if ChannelID(name) != nil {
       throw Refusal(.channelNotRegistered, "no channel has the id \"\(name)\"; was it deleted?")
     }
-    throw Refusal(
-      .badChannelID,
-      "\"\(name)\" is no channel id (base64 with padding) and no alias; in a URL, percent-encode + / =")
+    // A "+" that was not percent-encoded in a URL arrives as a blank.
+    let hint = name.contains { " %".contains($0) } ? "; in a URL, percent-encode + / =" : ""
+    throw Refusal(.badChannelID, "\"\(name)\" is no channel id (base64 with padding) and no alias\(hint)")
   }
 
   /// The channel with this id or alias, if there is one.
@@ -220,41 +230,51 @@ final class Hub {
     if isShuttingDown {
       throw AnswerError(Refusal(.shutdown, "the server is shutting down; try again later"))
     }
-    var channel = room.channel
+    let now = now
+    let before = room.channel.checkpoint
     let result: PublishResult
-    do throws(Refusal) {
-      result = try channel.publish(message, at: now)
-    } catch {
-      room.channel = channel
+    do throws(Refusal) { result = try room.channel.publish(message, at: now) } catch {
       throw AnswerError(error)
     }
     do throws(StoreError) {
-      try keep(channel, insteadOf: room.channel)
+      try keep(room.channel, since: before)
     } catch {
+      room.channel.restore(before, forgetting: message.requestID)
       throw unavailable(error)
     }
-    room.channel = channel
-    room.carryOut(result.effects)
+    settle(message, result, in: room, at: now)
     return result
   }
 
+  private func settle(_ message: Message, _ result: PublishResult, in room: ChannelRoom, at now: Date) {
+    if !result.isRepetition { room.accepted(message, result.outcome, at: now) }
+    room.carryOut(result.effects)
+  }
+
   /// Lets a channel's window end.
-  func advance(_ room: ChannelRoom) {
-    var channel = room.channel
-    let effects = channel.advance(to: now)
+  func advance(_ room: ChannelRoom) { letOut(room) { $0.advance(to: now) } }
+
+  /// Refuses publishers from now on, and lets out what waits in the windows.
+  func shutDown() {
+    isShuttingDown = true
+    for room in rooms.values where room.channel.nextDeadline != nil { letOut(room) { $0.finish(at: now) } }
+  }
+
+  private func letOut(_ room: ChannelRoom, _ change: (inout Channel) -> [ChannelEffect]) {
+    let before = room.channel.checkpoint
+    let effects = change(&room.channel)
     do throws(StoreError) {
-      try keep(channel, insteadOf: room.channel)
+      try keep(room.channel, since: before)
     } catch {
       // The messages were answered 2xx already: those who are connected get them all the same.
-      log(.error, "\(error); the newest message of channel \(channel.id) is not stored")
+      log(.error, "\(error); the newest message of channel \(room.channel.id) is not stored")
     }
-    room.channel = channel
     room.carryOut(effects)
   }
 
-  private func keep(_ channel: Channel, insteadOf old: Channel) throws(StoreError) {
-    guard channel.settings.storagePolicy == .latest, channel.position != old.position else { return }
-    let isNew = channel.stored?.position != old.stored?.position
+  private func keep(_ channel: Channel, since before: Channel.Checkpoint) throws(StoreError) {
+    guard channel.settings.storagePolicy == .latest, channel.position != before.position else { return }
+    let isNew = channel.stored?.position != before.stored?.position
     try store.save(channel.id, position: channel.position, newest: isNew ? channel.stored : nil)
   }
 

@@ -15,11 +15,12 @@ struct LocalAPI {
     case channels
     case channel(String)
     case stream(String)
+    case message(channel: String, id: String)
     case session
 
     var methods: [String] {
       switch self {
-      case .root, .health, .stream, .session: ["GET", "HEAD"]
+      case .root, .health, .stream, .message, .session: ["GET", "HEAD"]
       case .channels: ["GET", "HEAD", "POST"]
       case .channel: ["GET", "HEAD", "DELETE"]
       }
@@ -36,6 +37,9 @@ struct LocalAPI {
     guard let name = segments[2].removingPercentEncoding else { return nil }
     if segments.count == 3 { return .channel(name) }
     if segments.count == 4, segments[3] == "events" { return .stream(name) }
+    if segments.count == 5, segments[3] == "messages" {
+      return .message(channel: name, id: String(segments[4]))
+    }
     return nil
   }
 
@@ -46,9 +50,7 @@ struct LocalAPI {
     do throws(AnswerError) {
       guard let route = Self.route(segments) else { throw notFound(segments) }
       guard route.methods.contains(request.method) else {
-        throw AnswerError(
-          status: 405, reason: "MethodNotAllowed",
-          message: "\(request.method) is not allowed here; \(route.methods.joined(separator: ", ")) are")
+        throw AnswerError.methodNotAllowed(request.method, allowed: route.methods)
       }
       switch route {
       case .root: exchange.answer(Self.text(welcome))
@@ -63,10 +65,22 @@ struct LocalAPI {
           exchange.answer(Self.json(200, describe(room)))
         }
       case .stream(let name): try stream(request, name, exchange)
+      case .message(let name, let id):
+        let room = try room(name)
+        guard let record = room.messages[id.lowercased()] else {
+          throw AnswerError(
+            status: 404, reason: "MessageNotKnown",
+            message:
+              "the channel knows no message \"\(id.prefix(60))\"; it remembers the last \(Limits.messageRecordsPerChannel), by the unique id of the publish answer"
+          )
+        }
+        exchange.answer(Self.json(200, record.json(channel: room.channel.id)))
       case .session:
-        throw AnswerError(
+        var error = AnswerError(
           status: 426, reason: "UpgradeRequired",
           message: "/v1/events is a WebSocket; connect with ws:// and the subprotocol touchline.v1")
+        error.headers = [("upgrade", "websocket"), ("sec-websocket-version", "13")]
+        throw error
       }
     } catch {
       exchange.answer(Self.response(error))
@@ -259,6 +273,7 @@ struct LocalAPI {
       "reason": JSONWriter.quoted(error.reason), "message": JSONWriter.quoted(error.message),
     ])
     var response = json(error.status, body)
+    response.headers += error.headers
     if let seconds = error.retryAfter {
       response.headers.append(("retry-after", String(Int(seconds.rounded(.up)))))
     }

@@ -24,14 +24,19 @@ struct Outbox<Bytes> {
 
   /// Adds an entry behind what waits.
   ///
-  /// - Returns: false when a hard bound is passed.
-  mutating func append(_ bytes: Bytes, size: Int, channel: ChannelID?, isIrreplaceable: Bool) -> Bool {
-    if let channel { conflate(channel) }
+  /// - Returns: the entry that it replaced, and whether everything still fits: false when a hard bound is passed.
+  mutating func append(
+    _ bytes: Bytes, size: Int, channel: ChannelID?, isIrreplaceable: Bool
+  ) -> (replaced: Bytes?, fits: Bool) {
+    let replaced = channel.flatMap { conflate($0) }
     let kind: Kind = if let channel, !isIrreplaceable { .conflatable(channel) } else { .keep }
     if kind == .keep { keeps += 1 }
     entries.append((kind, channel, bytes, size))
     pendingBytes += size
-    return pendingBytes <= Limits.pendingBytesPerConnection && keeps <= Limits.pendingKeepsPerConnection
+    return (
+      replaced,
+      pendingBytes <= Limits.pendingBytesPerConnection && keeps <= Limits.pendingKeepsPerConnection
+    )
   }
 
   /// The entry that goes next.
@@ -46,17 +51,21 @@ struct Outbox<Bytes> {
     if head == entries.count {
       entries.removeAll(keepingCapacity: false)
       head = 0
+    } else if head >= 32, head * 2 >= entries.count {
+      // A connection that is never quite done would keep everything that it ever sent.
+      entries.removeFirst(head)
+      head = 0
     }
   }
 
   /// Takes away what waits of a channel's plain updates; the channel's next message is newer.
-  private mutating func conflate(_ channel: ChannelID) {
+  private mutating func conflate(_ channel: ChannelID) -> Bytes? {
     guard
       let index = entries[head...].firstIndex(where: { $0.kind == .conflatable(channel) })
-    else { return }
+    else { return nil }
     pendingBytes -= entries[index].size
-    entries.remove(at: index)
     conflated += 1
+    return entries.remove(at: index).bytes
   }
 
   /// Forgets what waits of a channel that is no longer subscribed to.

@@ -6,18 +6,36 @@ import SubscriberProtocol
 ///
 /// A one-channel stream, as WebSocket or as server-sent events, is a session that begins with a subscription; a
 /// multiplexed one begins empty. Both understand the same frames.
-final class Session: StreamHandler, Subscriber {
+final class Session: StreamHandler, Subscriber, IntentListener {
   private struct Subscription {
     let room: ChannelRoom
+    /// Everything up to here is acknowledged, or was before the subscription.
     var acknowledged: Int
+    /// Everything up to here is displayed or will not be.
+    var displayed: Int
+    /// The stored message that came with the subscription, until it is acknowledged.
+    var stored: Int?
+    /// What was conflated away for this subscriber and not acknowledged yet.
+    var skipped: Set<Int> = []
+  }
+
+  /// Bytes that wait, and the broadcast they belong to.
+  private struct Waiting {
+    let bytes: OutgoingBytes
+    let broadcast: Broadcast?
   }
 
   private let hub: Hub
   private let registry: SessionRegistry
   private let initial: (room: ChannelRoom, since: StreamPosition?)?
   private var subscriptions: [ChannelID: Subscription] = [:]
-  private var outbox = Outbox<OutgoingBytes>()
+  private var listening: [ChannelID: ChannelRoom] = [:]
+  private var outbox = Outbox<Waiting>()
+  /// How the connection is closed once everything that waits was sent.
+  private var farewell: (code: UInt16, reason: String)?
   private(set) weak var connection: Connection?
+  /// Since when something waits that the peer doesn't take, in the loop's seconds.
+  private(set) var stalledSince: Double?
 
   /// When the last ping went out, in the loop's seconds.
   var lastPing: Double = 0
@@ -52,12 +70,19 @@ final class Session: StreamHandler, Subscriber {
   }
 
   func writable(_ connection: Connection) {
-    while let next = outbox.first, connection.send(next) { outbox.removeFirst() }
+    while let next = outbox.first, connection.send(next.bytes) {
+      next.broadcast?.record?.written += 1
+      outbox.removeFirst()
+    }
+    stalledSince = outbox.isEmpty ? nil : registry.now
+    sayFarewell()
   }
 
   func closed(_ connection: Connection, code: UInt16?, reason: String) {
     for subscription in subscriptions.values { subscription.room.remove(self) }
+    for room in listening.values { room.stopListening(self) }
     subscriptions = [:]
+    listening = [:]
     registry.remove(self)
   }
 
@@ -78,8 +103,14 @@ final class Session: StreamHandler, Subscriber {
               "a session subscribes to at most \(Limits.subscriptionsPerSession) channels; open another one")
         }
         subscribe(to: room, since: since, requestID: frame.requestID)
-      case .unsubscribe: try unsubscribe(from: room)
-      case .acknowledge(let sequence): try acknowledge(sequence, of: room)
+      case .unsubscribe: try unsubscribe(from: room, requestID: frame.requestID)
+      case .acknowledge(let sequence, let displayed):
+        try acknowledge(sequence, displayed: displayed, of: room, requestID: frame.requestID)
+      case .intent(let action): try pass(action, intentID: frame.requestID?.text ?? "", to: room)
+      case .listen:
+        send(.listening(channel: room.channel.id.base64, requestID: frame.requestID?.text))
+        listening[room.channel.id] = room
+        room.listen(self, at: hub.now)
       case .publish(let publish): try self.publish(publish, requestID: frame.requestID, into: room)
       }
     } catch {
@@ -94,15 +125,17 @@ final class Session: StreamHandler, Subscriber {
   /// Subscribes, or resumes: the newest stored message comes right after the answer, if it is newer.
   private func subscribe(to room: ChannelRoom, since: StreamPosition?, requestID: RequestID?) {
     let channel = room.channel
-    subscriptions[channel.id] = Subscription(room: room, acknowledged: channel.position.sequence)
+    let sequence = channel.position.sequence
+    subscriptions[channel.id] = Subscription(room: room, acknowledged: sequence, displayed: sequence)
     room.add(self)
     send(
       .subscribed(
         SubscribedFrame(
           channel: channel.id.base64, alias: channel.alias?.name, position: channel.position,
-          storagePolicy: channel.settings.storagePolicy)))
+          storagePolicy: channel.settings.storagePolicy, requestID: requestID?.text)))
     if let newest = channel.newest(after: since, at: hub.now) {
-      deliver(Broadcast(newest, channel: channel.id))
+      subscriptions[channel.id]?.stored = newest.position.sequence
+      deliver(room.broadcast(stored: newest))
     }
   }
 
@@ -115,19 +148,17 @@ final class Session: StreamHandler, Subscriber {
     return subscription
   }
 
-  private func unsubscribe(from room: ChannelRoom) throws(AnswerError) {
+  private func unsubscribe(from room: ChannelRoom, requestID: RequestID?) throws(AnswerError) {
     _ = try subscription(room)
-    leave(room)
-    send(.unsubscribed(channel: room.channel.id.base64, reason: "requested"))
-  }
-
-  private func leave(_ room: ChannelRoom) {
     subscriptions[room.channel.id] = nil
     room.remove(self)
     outbox.forget(room.channel.id)
+    send(.unsubscribed(channel: room.channel.id.base64, reason: "requested", requestID: requestID?.text))
   }
 
-  private func acknowledge(_ sequence: Int, of room: ChannelRoom) throws(AnswerError) {
+  private func acknowledge(
+    _ sequence: Int, displayed: [Int], of room: ChannelRoom, requestID: RequestID?
+  ) throws(AnswerError) {
     var subscription = try subscription(room)
     let newest = room.channel.position.sequence
     guard sequence <= newest else {
@@ -135,11 +166,45 @@ final class Session: StreamHandler, Subscriber {
         status: 400, reason: "BadRequestParams",
         message: "seq \(sequence) was not delivered yet; the channel's newest is \(newest)")
     }
-    room.acknowledged += max(0, sequence - subscription.acknowledged)
-    subscription.acknowledged = max(sequence, subscription.acknowledged)
+    if let stored = subscription.stored, stored <= sequence {
+      room.messages.acknowledge(stored...stored, but: [])
+      room.acknowledged += 1
+      if displayed.contains(stored) { room.messages.display(stored) }
+      subscription.stored = nil
+    }
+    if sequence > subscription.acknowledged {
+      let span = subscription.acknowledged + 1...sequence
+      room.messages.acknowledge(span, but: subscription.skipped)
+      room.acknowledged += span.count - subscription.skipped.count { span.contains($0) }
+      subscription.skipped = subscription.skipped.filter { $0 > sequence }
+      subscription.acknowledged = sequence
+    }
+    for shown in displayed.sorted() where shown > subscription.displayed && shown <= sequence {
+      room.messages.display(shown)
+      subscription.displayed = shown
+    }
     subscriptions[room.channel.id] = subscription
-    send(.acknowledged(channel: room.channel.id.base64, sequence: sequence))
+    send(
+      .acknowledged(channel: room.channel.id.base64, sequence: sequence, requestID: requestID?.text))
   }
+
+  private func pass(_ name: String, intentID: String, to room: ChannelRoom) throws(AnswerError) {
+    let actions = room.definition.actions
+    guard let action = actions.first(where: { $0.name == name }) else {
+      let hint =
+        actions.isEmpty ? "; it declares none" : Suggestion.phrase(for: name, among: actions.map(\.name))
+      throw AnswerError(
+        status: 400, reason: "UnknownAction",
+        message: "\"\(name)\" is no action of the channel's definition\(hint)")
+    }
+    let channel = room.channel.id.base64
+    let frame = IntentFrame(
+      channel: channel, action: name, property: action.property, value: action.value, intentID: intentID)
+    let isRepetition = room.pass(frame, at: hub.now)
+    send(.intentAccepted(channel: channel, intentID: intentID, isRepetition: isRepetition))
+  }
+
+  func hear(_ intent: IntentFrame) { send(.intent(intent)) }
 
   private func publish(
     _ publish: ClientFrame.Publish, requestID: RequestID?, into room: ChannelRoom
@@ -162,13 +227,24 @@ final class Session: StreamHandler, Subscriber {
     guard let connection else { return }
     let bytes = connection.kind == .webSocket ? broadcast.webSocketFrame : broadcast.event
     subscriptions[broadcast.channel]?.room.written += 1
-    enqueue(bytes, channel: broadcast.channel, isIrreplaceable: broadcast.isIrreplaceable)
+    enqueue(bytes, broadcast)
   }
 
   func channelDeleted(_ room: ChannelRoom) {
-    leave(room)
-    send(.unsubscribed(channel: room.channel.id.base64, reason: "deleted"))
-    if initial?.room === room { close(code: 4004, reason: "the channel was deleted") }
+    // What waits still goes out: deleting recalls no message, and the last one may be the end.
+    subscriptions[room.channel.id] = nil
+    listening[room.channel.id] = nil
+    room.remove(self)
+    send(.unsubscribed(channel: room.channel.id.base64, reason: "deleted", requestID: nil))
+    if initial?.room === room {
+      farewell = (4004, "the channel was deleted")
+      sayFarewell()
+    }
+  }
+
+  private func sayFarewell() {
+    guard let farewell, outbox.isEmpty else { return }
+    close(code: farewell.code, reason: farewell.reason)
   }
 
   private func send(_ frame: ServerFrame) {
@@ -181,10 +257,21 @@ final class Session: StreamHandler, Subscriber {
     }
   }
 
-  private func enqueue(_ bytes: OutgoingBytes, channel: ChannelID? = nil, isIrreplaceable: Bool = true) {
+  private func enqueue(_ bytes: OutgoingBytes, _ broadcast: Broadcast? = nil) {
     guard let connection, connection.isOpen else { return }
-    if outbox.isEmpty, connection.send(bytes) { return }
-    guard outbox.append(bytes, size: bytes.count, channel: channel, isIrreplaceable: isIrreplaceable) else {
+    if outbox.isEmpty, connection.send(bytes) {
+      broadcast?.record?.written += 1
+      return
+    }
+    stalledSince = stalledSince ?? registry.now
+    let waiting = Waiting(bytes: bytes, broadcast: broadcast)
+    let added = outbox.append(
+      waiting, size: bytes.count, channel: broadcast?.channel,
+      isIrreplaceable: broadcast?.isIrreplaceable ?? true)
+    if let replaced = added.replaced?.broadcast {
+      subscriptions[replaced.channel]?.skipped.insert(replaced.position.sequence)
+    }
+    guard added.fits else {
       connection.close(code: 1013, reason: "this connection is too slow for its channels; come back later")
       return
     }

@@ -19,6 +19,9 @@ final class SessionRegistry {
 
   var count: Int { sessions.count }
 
+  /// The loop's time in seconds.
+  var now: Double { loop.now }
+
   func add(_ session: Session) { sessions[ObjectIdentifier(session)] = session }
 
   func remove(_ session: Session) { sessions[ObjectIdentifier(session)] = nil }
@@ -38,6 +41,10 @@ final class SessionRegistry {
     let now = loop.now
     for session in sessions.values {
       guard let connection = session.connection else { continue }
+      if let since = session.stalledSince, now - since > keepAlive.silence {
+        session.close(code: 1013, reason: "nothing was read for \(Int(keepAlive.silence)) seconds")
+        continue
+      }
       if connection.kind == .webSocket, now - connection.lastHeard > keepAlive.silence {
         session.close(
           code: 1001, reason: "nothing was heard for \(Int(keepAlive.silence)) seconds, no pong either")

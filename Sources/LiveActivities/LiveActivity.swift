@@ -105,6 +105,22 @@ public struct LiveActivity: Sendable {
     state = .pending
   }
 
+  /// Takes an activity up again as it was kept.
+  init(_ kept: DeviceSnapshot.Activity.Data) {
+    startedAt = kept.startedAt
+    state = kept.state
+    contentState = kept.contentState.map { JSONText(compacting: $0.utf8) }
+    timestamp = kept.timestamp
+    staleDate = kept.staleDate
+    endedAt = kept.endedAt
+    dismissalDate = kept.dismissalDate
+    isDismissedByPerson = kept.isDismissedByPerson
+    isPresented = kept.isPresented
+    relevanceScore = kept.relevanceScore
+    ignoredOlder = kept.ignoredOlder
+    ignoredAfterEnd = kept.ignoredAfterEnd
+  }
+
   // MARK: Time
 
   /// When ``advance(to:)`` has something to do next; nil once the card is gone.

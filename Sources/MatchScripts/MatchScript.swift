@@ -85,7 +85,11 @@ extension MatchScript.Step {
   public func aps(sentAt now: Date, speed: Double = 1) -> [UInt8] {
     let seconds = now.timeIntervalSince1970
     func date(in span: Double?) -> String? {
-      span.map { String(Int64((seconds + $0 / speed - 1e-6).rounded(.up))) }
+      span.map { span in
+        let date = Int64((seconds + span / speed - 1e-6).rounded(.up))
+        // A date that is past stays past at any speed.
+        return String(span < 0 ? min(date, Int64(seconds.rounded(.down))) : date)
+      }
     }
     let text = JSONWriter.object([
       "timestamp": String(Int64((seconds + timestampShift).rounded(.down))),

@@ -8,8 +8,12 @@ public struct ClientFrame: Sendable {
     case subscribe(since: StreamPosition?)
     /// To receive it no longer.
     case unsubscribe
-    /// Everything up to a sequence number was received.
-    case acknowledge(sequence: Int)
+    /// Everything up to a sequence number was received, and these were displayed.
+    case acknowledge(sequence: Int, displayed: [Int])
+    /// A person pressed an action's button.
+    case intent(action: String)
+    /// To hear of pressed buttons, as the channel's publisher does.
+    case listen
     /// To send a message into it.
     case publish(Publish)
   }
@@ -41,12 +45,14 @@ public enum FrameError: Error, Sendable {
 }
 
 extension ClientFrame {
-  static let types = ["subscribe", "unsubscribe", "ack", "publish"]
+  static let types = ["subscribe", "unsubscribe", "ack", "publish", "intent", "listen"]
 
   private static let keys: [String: [String]] = [
     "subscribe": ["type", "channel", "epoch", "seq", "request-id"],
     "unsubscribe": ["type", "channel", "request-id"],
-    "ack": ["type", "channel", "seq", "request-id"],
+    "ack": ["type", "channel", "seq", "displayed", "request-id"],
+    "intent": ["type", "channel", "action", "request-id"],
+    "listen": ["type", "channel", "request-id"],
     "publish": ["type", "channel", "priority", "expiration", "request-id", "aps"],
   ]
 
@@ -101,7 +107,21 @@ extension ClientFrame {
     switch name {
     case "subscribe": request = .subscribe(since: try Self.position(root, refuse))
     case "unsubscribe": request = .unsubscribe
-    case "ack": request = .acknowledge(sequence: try Self.sequence(root, refuse))
+    case "ack":
+      request = .acknowledge(
+        sequence: try Self.sequence(root, refuse), displayed: try Self.displayed(root, refuse))
+    case "intent":
+      guard requestID != nil else {
+        throw refuse(
+          RefusalReason.badMessageID.rawValue,
+          "an intent needs \"request-id\": a UUID by which a repetition is known")
+      }
+      guard let action = root["action"]?.string else {
+        throw refuse(
+          RefusalReason.badRequestParams.rawValue, "an intent needs \"action\": one of the definition's")
+      }
+      request = .intent(action: action)
+    case "listen": request = .listen
     default: request = .publish(try Self.publish(root, document, refuse))
     }
   }
@@ -130,6 +150,22 @@ extension ClientFrame {
         "\"seq\" is \(root["seq"]?.described ?? "missing"); a sequence number of the channel was expected")
     }
     return number
+  }
+
+  private static func displayed(
+    _ root: JSONValue, _ refuse: (String, String) -> FrameError
+  ) throws(FrameError) -> [Int] {
+    guard let value = root["displayed"] else { return [] }
+    let numbers = value.elements?.compactMap { $0.number?.int.flatMap { Int(exactly: $0) } } ?? []
+    guard let elements = value.elements, elements.count == numbers.count,
+      numbers.count <= Limits.displayedPerAcknowledgement
+    else {
+      throw refuse(
+        RefusalReason.badRequestParams.rawValue,
+        "\"displayed\" is \(value.described); an array of at most \(Limits.displayedPerAcknowledgement) sequence numbers was expected"
+      )
+    }
+    return numbers
   }
 
   private static func publish(
@@ -190,9 +226,25 @@ extension ClientFrame {
     text(["type": "\"unsubscribe\"", "channel": JSONWriter.quoted(channel)])
   }
 
-  /// An `ack` frame: everything up to the number was received.
-  public static func acknowledge(_ channel: String, sequence: Int) -> [UInt8] {
-    text(["type": "\"ack\"", "channel": JSONWriter.quoted(channel), "seq": String(sequence)])
+  /// An `ack` frame: everything up to the number was received, and some of it displayed.
+  public static func acknowledge(_ channel: String, sequence: Int, displayed: [Int] = []) -> [UInt8] {
+    text([
+      "type": "\"ack\"", "channel": JSONWriter.quoted(channel), "seq": String(sequence),
+      "displayed": displayed.isEmpty ? nil : "[\(displayed.map(String.init).joined(separator: ","))]",
+    ])
+  }
+
+  /// An `intent` frame: a person pressed an action's button.
+  public static func intent(_ channel: String, action: String, intentID: String) -> [UInt8] {
+    text([
+      "type": "\"intent\"", "channel": JSONWriter.quoted(channel), "action": JSONWriter.quoted(action),
+      "request-id": JSONWriter.quoted(intentID),
+    ])
+  }
+
+  /// A `listen` frame: to hear of pressed buttons.
+  public static func listen(_ channel: String) -> [UInt8] {
+    text(["type": "\"listen\"", "channel": JSONWriter.quoted(channel)])
   }
 
   /// A `publish` frame around the bytes of an `aps` object.

@@ -106,7 +106,9 @@ public struct Channel: Sendable {
         counts.rejected += 1
         throw Refusal(
           .tooManyRequests,
-          "the channel's budget for priority 10 is spent; send at priority 5, or try again after retry-after",
+          "the channel's budget for priority 10 is spent; send at priority 5"
+            + (budget.secondsToFill == nil
+              ? ", the budget doesn't come back" : ", or try again after retry-after"),
           retryAfter: Self.retryAfter(budget, at: now))
       }
       overBudget = true
@@ -151,6 +153,39 @@ public struct Channel: Sendable {
     }
   }
 
+  // MARK: Undoing
+
+  /// What a publish or the passing of time changes, but for the request ids: enough to undo it cheaply.
+  public struct Checkpoint: Sendable {
+    /// The place of the newest delivery.
+    public let position: StreamPosition
+    /// The newest message that is stored.
+    public let stored: Delivery?
+    fileprivate let counts: ChannelCounts
+    fileprivate let budget: TokenBucket?
+    fileprivate let rate: TokenBucket?
+    fileprivate let window: DeliveryWindow
+  }
+
+  /// Where the channel stands now.
+  public var checkpoint: Checkpoint {
+    Checkpoint(
+      position: position, stored: stored, counts: counts, budget: budget, rate: rate, window: window)
+  }
+
+  /// Goes back to where the channel stood: what came of a publish could not be stored.
+  ///
+  /// - Parameter id: the request that is forgotten, so that trying it again publishes it.
+  public mutating func restore(_ checkpoint: Checkpoint, forgetting id: RequestID?) {
+    position = checkpoint.position
+    stored = checkpoint.stored
+    counts = checkpoint.counts
+    budget = checkpoint.budget
+    rate = checkpoint.rate
+    window = checkpoint.window
+    if let id { history.forget(id) }
+  }
+
   // MARK: Time
 
   /// When ``advance(to:)`` has something to do next; nil while nothing waits.
@@ -160,6 +195,14 @@ public struct Channel: Sendable {
   public mutating func advance(to now: Date) -> [ChannelEffect] {
     var effects: [ChannelEffect] = []
     for message in window.end(at: now) { deliver(message, at: now, effects: &effects) }
+    return effects
+  }
+
+  /// Lets out what waits before its time has come, because the channel or its server ends: what was accepted is
+  /// not recalled (Apple).
+  public mutating func finish(at now: Date) -> [ChannelEffect] {
+    var effects: [ChannelEffect] = []
+    for message in window.end() { deliver(message, at: now, effects: &effects) }
     return effects
   }
 

@@ -23,6 +23,9 @@ struct RequestHistory: Sendable {
     order.append((id, now))
   }
 
+  /// Forgets an answer that doesn't hold, so that the request counts as new.
+  mutating func forget(_ id: RequestID) { answers[id] = nil }
+
   mutating func forget(before now: Date) {
     while oldest < order.count,
       now.timeIntervalSince(order[oldest].at) >= Limits.requestIDSeconds

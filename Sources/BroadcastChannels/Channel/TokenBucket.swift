@@ -4,7 +4,7 @@ import Foundation
 ///
 /// The level is kept as of an instant and computed when asked for, so that a bucket needs no timer. A clock that steps
 /// back takes nothing away.
-public struct TokenBucket: Sendable, Hashable {
+public struct TokenBucket: Sendable, Hashable, Codable {
   /// Tokens in a full bucket.
   public let capacity: Double
   /// Tokens that come back in a second.

@@ -49,6 +49,26 @@ public struct Device: Sendable {
   /// Makes a device without activities.
   public init(settings: DeviceSettings = DeviceSettings()) { self.settings = settings }
 
+  /// Takes a device up again where it was left.
+  ///
+  /// - Parameters:
+  ///   - settings: instead of the ones that were kept; the budgets are resized to them.
+  /// - Throws: ``DeviceSnapshot/Problem``.
+  public init(
+    restoring snapshot: DeviceSnapshot, settings: DeviceSettings? = nil, at now: Date
+  ) throws(DeviceSnapshot.Problem) {
+    self.settings = settings ?? snapshot.settings
+    guard snapshot.format <= DeviceSnapshot.currentFormat else { throw .newerFormat(snapshot.format) }
+    for kept in snapshot.activities {
+      guard self[kept.name] == nil else { throw .broken("\"\(kept.name)\" is there twice") }
+      var activity = try kept.restored()
+      let hourly = Double(hourlyBudget(activity.definition))
+      activity.budget = activity.budget.resized(capacity: hourly, refillPerSecond: hourly / 3_600, at: now)
+      activities.append(activity)
+    }
+    started = activities.map(\.number).max() ?? 0
+  }
+
   /// The activity of a channel.
   public subscript(name: String) -> DeviceActivity? { activities.first { $0.name == name } }
 
@@ -277,6 +297,11 @@ public struct Device: Sendable {
     }
     activities[index].unconfirmed = (action, id)
     return Intent(name: name, action: action.name, id: id)
+  }
+
+  /// The intent that waits for its confirmation, to be sent again after a lost connection.
+  public func unconfirmedIntent(of name: String) -> Intent? {
+    self[name]?.unconfirmed.map { Intent(name: name, action: $0.action.name, id: $0.intent) }
   }
 
   /// An action is confirmed when the state has the value that it sets.

@@ -33,12 +33,25 @@ public struct DeviceActivity: Sendable {
     name: String, definition: ChannelDefinition, activity: LiveActivity, number: Int, hourlyBudget: Int,
     now: Date
   ) {
+    self.init(
+      name: name, definition: definition, activity: activity, number: number,
+      budget: Self.bucket(hourlyBudget, now))
+  }
+
+  init(
+    name: String, definition: ChannelDefinition, activity: LiveActivity, number: Int, budget: TokenBucket
+  ) {
     self.name = name
     self.definition = definition
     self.activity = activity
     self.number = number
-    budget = Self.bucket(hourlyBudget, now)
+    self.budget = budget
   }
+
+  /// Updates at priority 10 that the device still shows at once.
+  public func budgetLeft(at now: Date) -> Int { budget.remaining(at: now) }
+  /// Updates at priority 10 an hour that the device shows at once.
+  public var hourlyBudget: Int { Int(budget.capacity) }
 
   static func bucket(_ hourly: Int, _ now: Date) -> TokenBucket {
     TokenBucket(capacity: Double(hourly), refillPerSecond: Double(hourly) / 3_600, now: now)

@@ -1,29 +1,35 @@
 /// How many columns a text takes on a terminal.
 ///
-/// A grapheme cluster takes 0 columns (combining marks, joiners, direction marks), 2 (East Asian wide characters, emoji,
-/// flags, keycaps) or 1. Source of the wide ranges: Unicode's EastAsianWidth.txt, classes W and F, and
-/// emoji-data.txt, Emoji_Presentation.
+/// Terminals (tmux and xterm among them) give each scalar its `wcwidth`: 0 for combining marks, joiners and direction
+/// marks, 2 for East Asian wide characters and emoji, 1 otherwise; a character takes the sum. Emoji sequences are the
+/// exception: flags, keycaps, families and skin tones take 2. Source of the wide ranges: Unicode's EastAsianWidth.txt,
+/// classes W and F, and emoji-data.txt, Emoji_Presentation.
 public enum DisplayWidth {
   /// The columns of a text.
   public static func of(_ text: some StringProtocol) -> Int { text.reduce(0) { $0 + of($1) } }
 
   /// The columns of one character.
   public static func of(_ character: Character) -> Int {
-    var width = 0
-    for scalar in character.unicodeScalars {
-      // Variation selector 16 asks for the emoji form of a character that is text by default.
-      if scalar.value == 0xFE0F { return 2 }
-      width = max(width, of(scalar))
-    }
-    // Two regional indicators make one flag.
-    if let first = character.unicodeScalars.first, (0x1F1E6...0x1F1FF).contains(first.value) { return 2 }
-    return width
+    if let ascii = character.asciiValue { return (0x20...0x7E).contains(ascii) ? 1 : 0 }
+    return isEmojiSequence(character) ? 2 : character.unicodeScalars.reduce(0) { $0 + of($1) }
   }
 
-  private static func of(_ scalar: Unicode.Scalar) -> Int {
+  /// Whether a character is an emoji, whatever it is composed of: two columns.
+  public static func isEmojiSequence(_ character: Character) -> Bool {
+    guard let first = character.unicodeScalars.first else { return false }
+    // Regional indicators make flags; variation selector 16 asks for the emoji form of a text character.
+    return first.properties.isEmojiPresentation || (0x1F1E6...0x1F1FF).contains(first.value)
+      || character.unicodeScalars.contains { $0.value == 0xFE0F }
+  }
+
+  /// The columns of one scalar that stands for itself.
+  public static func of(_ scalar: Unicode.Scalar) -> Int {
+    // The vowels and finals of conjoining Hangul join the initial before them.
+    if (0x1160...0x11FF).contains(scalar.value) || (0xD7B0...0xD7FF).contains(scalar.value) { return 0 }
     let properties = scalar.properties
     switch properties.generalCategory {
     case .nonspacingMark, .enclosingMark, .format, .control, .surrogate: return 0
+    case .lineSeparator, .paragraphSeparator: return 0
     default: break
     }
     if properties.isEmojiPresentation { return 2 }

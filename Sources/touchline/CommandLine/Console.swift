@@ -26,7 +26,7 @@ enum Console {
   static let outputHasColour = outputIsTerminal && allowsColour
   static let errorHasColour = errorIsTerminal && allowsColour
 
-  private static let allowsColour: Bool = {
+  static let allowsColour: Bool = {
     let environment = ProcessInfo.processInfo.environment
     return (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
   }()

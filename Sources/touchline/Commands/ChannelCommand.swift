@@ -216,7 +216,7 @@ enum ChannelCommand: Command {
       ("position", "\(root?["epoch"]?.string ?? ""):\(root?["seq"]?.number?.text ?? "0")"),
       (
         "messages",
-        "\(count("accepted")) accepted, \(count("delivered")) delivered, \(count("superseded")) superseded, \(count("demoted")) demoted, \(count("dropped")) dropped, \(count("rejected")) rejected"
+        "\(count("accepted")) accepted, \(count("delivered")) delivered, \(count("windowed")) windowed, \(count("superseded")) superseded, \(count("demoted")) demoted, \(count("dropped")) dropped, \(count("rejected")) rejected"
       ),
       ("deliveries", "\(count("written")) written, \(count("acknowledged")) acknowledged"),
     ]
