@@ -116,6 +116,7 @@ public struct LiveActivity: Sendable {
     dismissalDate = kept.dismissalDate
     isDismissedByPerson = kept.isDismissedByPerson
     isPresented = kept.isPresented
+    isStale = kept.isStale ?? (kept.state == .stale)
     relevanceScore = kept.relevanceScore
     ignoredOlder = kept.ignoredOlder
     ignoredAfterEnd = kept.ignoredAfterEnd

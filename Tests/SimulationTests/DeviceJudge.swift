@@ -24,7 +24,8 @@ import LiveActivities
 /// 11. who was dismissed by the person does not come back while the event goes on;
 /// 12. the island holds active and stale ones, the Lock Screen also ended ones, neither hidden or pending ones, both by
 ///     relevance and then by start;
-/// 13. the next deadline is to come.
+/// 13. the next deadline is to come;
+/// 14. a restart doubles, loses and changes nothing (the simulation checks it).
 struct DeviceJudge {
   /// One way from state to state.
   struct Transition: Hashable, CustomStringConvertible {

@@ -44,7 +44,8 @@ struct DeviceSimulation {
     case ..<78: pass()
     case ..<82: try person("dismiss") { $0.dismiss($1, at: $2) }
     case ..<85: try person("orphan") { $0.endOrphan($1, at: $2) }
-    case ..<90: try frequent()
+    case ..<89: try frequent()
+    case ..<91: try restart()
     default: try press()
     }
     try record(device.advance(to: now))
@@ -143,6 +144,30 @@ struct DeviceSimulation {
     let isOn = random.chance(50)
     note("frequent updates \(isOn)")
     try record(device.setFrequentUpdates(isOn, app: Self.apps[0], at: now))
+  }
+
+  /// The program ends and starts again with its state file.
+  private mutating func restart() throws(Violation) {
+    note("restart")
+    let before = device.activities.map(Self.facts)
+    do {
+      let file = try JSONEncoder().encode(DeviceSnapshot(device))
+      let snapshot = try JSONDecoder().decode(DeviceSnapshot.self, from: file)
+      device = try Device(restoring: snapshot, at: now)
+    } catch {
+      throw Violation(description: "14: \(error)")
+    }
+    let after = device.activities.map(Self.facts)
+    try Violation.unless(before == after, "14: a restart made \(after) of \(before)")
+  }
+
+  /// What a restart must not change. An alert is not among it: it was seen, or it was not.
+  private static func facts(_ card: DeviceActivity) -> String {
+    let facts = [
+      card.isEventOngoing, card.isStale, card.isHidden, card.isActionUnconfirmed, card.isOverBudget,
+    ]
+    let data = card.activity
+    return "\(card.name) \(card.number) \(data.state) \(data.timestamp ?? -1) \(facts) \(card.mergedCount)"
   }
 
   private mutating func press() throws(Violation) {

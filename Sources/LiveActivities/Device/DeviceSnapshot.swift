@@ -50,6 +50,8 @@ public struct DeviceSnapshot: Sendable, Codable {
       let dismissalDate: Date?
       let isDismissedByPerson: Bool
       let isPresented: Bool
+      /// nil in files of versions that told it from the state alone.
+      let isStale: Bool?
       let relevanceScore: Double?
       let ignoredOlder: Int
       let ignoredAfterEnd: Int
@@ -138,6 +140,7 @@ extension DeviceSnapshot.Activity.Data {
     dismissalDate = activity.dismissalDate
     isDismissedByPerson = activity.isDismissedByPerson
     isPresented = activity.isPresented
+    isStale = activity.isStale
     relevanceScore = activity.relevanceScore
     ignoredOlder = activity.ignoredOlder
     ignoredAfterEnd = activity.ignoredAfterEnd
