@@ -47,7 +47,7 @@ final class Pane {
 
   /// Waits until the screen is as wanted; the limit is for a machine that is busy.
   func wait(
-    _ seconds: Double = 40, _ what: String, sourceLocation: SourceLocation = #_sourceLocation,
+    _ what: String, within seconds: Double = 40, sourceLocation: SourceLocation = #_sourceLocation,
     until isMet: (String) -> Bool
   ) async throws {
     let limit = Date(timeIntervalSinceNow: seconds)
@@ -103,31 +103,51 @@ enum Program {
 
   struct Failed: Error { let output: String }
 
-  /// Runs a program to its end.
+  /// Runs a program to its end and gives its output.
+  ///
+  /// By posix_spawn and not by Foundation's `Process`: that waits for the programs that its child leaves behind, as tmux
+  /// does, and hands on the signals that are blocked on the test's thread, SIGTERM among them.
   @discardableResult
-  static func output(_ name: String, _ arguments: [String], environment: [String: String] = [:]) throws
-    -> String
-  {
-    let (process, pipe) = try start(name, arguments, environment: environment)
-    let data = pipe.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    let text = String(decoding: data, as: UTF8.self)
-    guard process.terminationStatus == 0 else { throw Failed(output: "\(name) \(arguments): \(text)") }
+  static func output(_ name: String, _ arguments: [String]) throws -> String {
+    let file = FileManager.default.temporaryDirectory.appendingPathComponent("out-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: file) }
+    let id = try start(name, arguments, output: file.path)
+    let status = wait(id)
+    let text = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
+    guard status == 0 else { throw Failed(output: "\(name) \(arguments): \(text)") }
     return text
   }
 
-  static func start(
-    _ name: String, _ arguments: [String], environment: [String: String] = [:]
-  ) throws -> (Process, Pipe) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = [name] + arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardInput = FileHandle.nullDevice
-    try process.run()
-    return (process, pipe)
+  /// Starts a program, its output in a file; returns its process id.
+  static func start(_ name: String, _ arguments: [String], output: String) throws -> pid_t {
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var none = sigset_t()
+    sigemptyset(&none)
+    posix_spawnattr_setsigmask(&attributes, &none)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+    var files = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&files)
+    defer { posix_spawn_file_actions_destroy(&files) }
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_addopen(&files, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    posix_spawn_file_actions_adddup2(&files, 1, 2)
+    var words = ([name] + arguments).map { strdup($0) } + [nil]
+    defer { for word in words { free(word) } }
+    var id: pid_t = 0
+    guard posix_spawnp(&id, name, &files, &attributes, &words, environ) == 0 else {
+      throw Failed(output: "\(name) can't be started")
+    }
+    return id
+  }
+
+  /// Waits for a program's end; 0 when it ended well.
+  @discardableResult
+  static func wait(_ id: pid_t) -> Int32 {
+    var status: Int32 = 0
+    while waitpid(id, &status, 0) < 0, errno == EINTR {}
+    return status
   }
 }
 
@@ -135,33 +155,35 @@ enum Program {
 final class TestServer {
   let address: String
   let touchline: String
-  private let process: Process
+  private let process: pid_t
   private let folder: URL
-  private var others: [Process] = []
+  private var others: [pid_t] = []
 
   init(definitions: [String: String] = [:]) throws {
     touchline = try #require(Program.touchline, "no built touchline beside the tests")
     folder = FileManager.default.temporaryDirectory.appendingPathComponent("touchline-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    let channels = folder.appendingPathComponent("Channels")
+    try FileManager.default.createDirectory(at: channels, withIntermediateDirectories: true)
     for (name, text) in definitions {
-      try text.write(to: folder.appendingPathComponent("\(name).json"), atomically: true, encoding: .utf8)
+      try text.write(to: channels.appendingPathComponent("\(name).json"), atomically: true, encoding: .utf8)
     }
-    let (process, pipe) = try Program.start(
-      touchline, ["serve", "--listen", "127.0.0.1:0", "--channels", folder.path, "--log-level", "warning"])
-    self.process = process
+    let output = folder.appendingPathComponent("server").path
+    process = try Program.start(
+      touchline, ["serve", "--listen", "127.0.0.1:0", "--channels", channels.path, "--log-level", "warning"],
+      output: output)
     var text = ""
-    while !text.contains("\n") {
-      let data = pipe.fileHandleForReading.availableData
-      if data.isEmpty { break }
-      text += String(decoding: data, as: UTF8.self)
+    let limit = Date(timeIntervalSinceNow: 40)
+    while !text.contains("\n"), Date() < limit {
+      usleep(20_000)
+      text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
     }
     address = try #require(text.split { $0 == " " || $0 == "\n" }.last.map(String.init))
   }
 
   deinit {
-    for process in others + [process] where process.isRunning {
-      process.terminate()
-      process.waitUntilExit()
+    for process in others + [process] {
+      kill(process, SIGKILL)
+      Program.wait(process)
     }
     try? FileManager.default.removeItem(at: folder)
   }
@@ -170,8 +192,7 @@ final class TestServer {
 
   /// Ends the server without a word.
   func crash() {
-    kill(process.processIdentifier, SIGKILL)
-    process.waitUntilExit()
+    kill(process, SIGKILL)
   }
 
   func publish(_ channel: String, _ state: String, _ options: String...) throws {
@@ -181,6 +202,7 @@ final class TestServer {
 
   /// Plays a script in the background.
   func play(_ arguments: String...) throws {
-    others.append(try Program.start(touchline, ["play", "--server", address] + arguments).0)
+    let output = folder.appendingPathComponent("play").path
+    others.append(try Program.start(touchline, ["play", "--server", address] + arguments, output: output))
   }
 }
