@@ -60,7 +60,8 @@ import Testing
   }
 
   @Test func `keys: the island, the help, StandBy, small, always-on, lock`() async throws {
-    let (_, pane) = try await started()
+    let (server, pane) = try await started()
+    defer { withExtendedLifetime(server) {} }
     try pane.press("e")
     try await pane.wait(for: "ZRH 2", "1 JPN", "centre")
     try pane.press("e", "?")
@@ -80,7 +81,8 @@ import Testing
   }
 
   @Test func `wide, composed and right-to-left text lines up, at every width`() async throws {
-    let (_, pane) = try await started()
+    let (server, pane) = try await started()
+    defer { withExtendedLifetime(server) {} }
     for (columns, rows) in [(80, 24), (40, 12), (200, 50), (57, 16), (120, 30)] {
       try pane.resize(columns, rows)
       try await pane.wait("\(columns) columns drawn") { text in
@@ -101,9 +103,10 @@ import Testing
   }
 
   @Test func `without colours with NO_COLOR, with them otherwise`() async throws {
-    let (_, plain) = try await started(80, 24, ["NO_COLOR": "1"])
+    let (first, plain) = try await started(80, 24, ["NO_COLOR": "1"])
+    let (second, coloured) = try await started()
+    defer { withExtendedLifetime((first, second)) {} }
     #expect(!plain.colouredText.contains(/\x1B\[[0-9;]*(3[0-7]|38;)/))
-    let (_, coloured) = try await started()
     #expect(coloured.colouredText.contains(/\x1B\[[0-9;]*38;5;/))
   }
 
@@ -137,7 +140,7 @@ import Testing
   @Test func `no server: the reason is told on the normal screen`() async throws {
     let server = try TestServer()
     server.crash()
-    let pane = try Pane(100, 24)
+    let pane = try Pane(160, 24)
     try watch(server, "match", in: pane)
     try await pane.wait(for: "is a server running at")
     try await pane.expectSane()
