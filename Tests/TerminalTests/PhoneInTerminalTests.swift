@@ -24,7 +24,7 @@ import Testing
     let server = try TestServer(definitions: ["match": Self.match, "other": Self.match])
     let pane = try Pane(columns, rows, environment)
     try watch(server, "match other", in: pane)
-    try await pane.wait(for: "online", "waiting for the first message")
+    try await pane.wait(for: "online", "match · scores", "other · scores")
     try server.publish("match", #"{"home":2,"away":1}"#)
     try await pane.wait(for: "rich 2–1")
     return (server, pane)
@@ -152,7 +152,7 @@ import Testing
     try await pane.wait("the prompt") { $0.contains("READY>") }
     let file = server.path("phone.state")
     try watch(server, "match other", in: pane, options: "--device \(file)")
-    try await pane.wait(for: "online", "waiting for the first message")
+    try await pane.wait(for: "online", "match · scores", "other · scores")
     try server.publish("match", #"{"home":3,"away":1}"#)
     try server.publish("other", #"{"home":7,"away":7}"#)
     try await pane.wait(for: "rich 3–1", "rich 7–7")
