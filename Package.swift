@@ -17,7 +17,7 @@ let package = Package(
       name: "CNcursesShims", dependencies: ["CNcurses"],
       linkerSettings: [.linkedLibrary("ncursesw"), .linkedLibrary("tinfo")]),
     .target(name: "Terminal", dependencies: ["CNcursesShims"]),
-    .testTarget(name: "TerminalTests", dependencies: ["Terminal", "LiveActivities"]),
+    .testTarget(name: "TerminalTests", dependencies: ["Terminal", "LiveActivities", "touchline"]),
     .target(name: "CLibwebsocketsShims", dependencies: ["CLibwebsockets"]),
     .target(name: "EventLoop", dependencies: ["CLibwebsockets", "CLibwebsocketsShims", "CLibuv"]),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport"]),

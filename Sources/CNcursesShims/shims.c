@@ -43,11 +43,16 @@ static void remember(const char *capability) {
   if (text && text != (char *)-1 && strlen(restore) + strlen(text) < sizeof restore) strcat(restore, text);
 }
 
-int shim_open(int descriptor, int wants_colour) {
-  if (is_open) return shim_ready;
+int shim_locale(void) {
   setlocale(LC_CTYPE, "");
   // Names have accents whatever the person's locale is; every terminal of today takes UTF-8.
   if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0) setlocale(LC_CTYPE, "C.UTF-8");
+  return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+int shim_open(int descriptor, int wants_colour) {
+  if (is_open) return shim_ready;
+  shim_locale();
   tcgetattr(STDOUT_FILENO, &saved);
   output = fdopen(dup(STDOUT_FILENO), "w");
   input = fdopen(dup(descriptor), "r");

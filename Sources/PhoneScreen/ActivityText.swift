@@ -43,9 +43,11 @@ struct ActivityText {
   /// What VoiceOver speaks.
   func sentence(_ presentation: Presentation) -> String {
     guard activity.activity.contentState != nil else { return "\(activity.name), no data yet" }
+    // One that has no sentence of its own is spoken as the Lock Screen.
+    let spoken = definition.accessibility[presentation] == nil ? .lockScreen : presentation
     let text =
       definition.presentations.isEmpty
-      ? values.joined(separator: ", ") : PresentationText.sentence(presentation, definition, context)
+      ? values.joined(separator: ", ") : PresentationText.sentence(spoken, definition, context)
     switch activity.activity.state {
     case .stale: return "\(text), out of date"
     case .ended: return "\(text), final"

@@ -1,11 +1,13 @@
 /// The keys, explained.
 enum HelpScene {
   /// The keys in the order in which a newcomer wants them.
-  static let keys: [(key: String, meaning: String)] = [
-    ("↑ ↓", "choose a card"), ("e", "expand the island"), ("d", "dismiss the card, for good"),
-    ("1–9", "press an action"), ("n", "network off and on"), ("l", "lock: hides what is sensitive"),
-    ("a", "always-on display"), ("s", "StandBy, full screen"), ("w", "small: watch and car"),
-    ("f", "frequent updates of the app"), ("?", "this help"), ("q", "quit"),
+  static let keys: [(key: String, meaning: String, word: String)] = [
+    ("↑ ↓", "choose a card", "choose"), ("e", "expand the island", "expand"),
+    ("d", "dismiss the card, for good", "dismiss"), ("1–9", "press an action", "press action"),
+    ("n", "network off and on", "network"), ("l", "lock: hides what is sensitive", "lock"),
+    ("a", "always-on display", "always-on"), ("s", "StandBy, full screen", "StandBy"),
+    ("w", "small: watch and car", "small"), ("f", "frequent updates of the app", "frequent"),
+    ("?", "this help", "help"), ("q", "quit", "quit"),
   ]
 
   /// The help in a box of at most `rows` lines; in two columns where one is too high.
@@ -18,7 +20,7 @@ enum HelpScene {
     let lines = (0..<perColumn).map { row in
       stride(from: row, to: keys.count, by: perColumn).reduce(StyledLine()) { line, index in
         let key = StyledLine(keys[index].key, .key).exactly(4)
-        return line + (key + StyledLine(keys[index].meaning)).exactly(cell)
+        return line + (key + StyledLine(cell < 34 ? keys[index].word : keys[index].meaning)).exactly(cell)
       }
     }
     let outline = Outline(

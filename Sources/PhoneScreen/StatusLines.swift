@@ -12,8 +12,10 @@ struct StatusLines {
   func lines(_ columns: Int, compact: Bool) -> [StyledLine] {
     var lines: [StyledLine] = []
     if let selected, !compact || view.toast == nil {
-      let sentence = PhoneText.fitted(selected.sentence(presentation), max(1, columns - 13))
-      lines.append(StyledLine([.init(" VoiceOver ", .key), .init(sentence, .dim)]))
+      let label = columns >= 60 ? " VoiceOver " : " VO "
+      let sentence = PhoneText.fitted(
+        selected.sentence(presentation), max(1, columns - DisplayWidth.of(label) - 1))
+      lines.append(StyledLine([.init(label, .key), .init(sentence, .dim)]))
     }
     // Where there is room its row is always there, so that nothing jumps.
     if view.toast != nil || !compact {
@@ -27,7 +29,8 @@ struct StatusLines {
     var left = connection(columns)
     left = left + StyledLine(" · missed \(missed)", missed > 0 ? .stale : .status)
     if let activity = selected?.activity {
-      let count = "\(activity.budgetLeft(at: now))/\(activity.hourlyBudget)"
+      let all = columns >= 48 ? "/\(activity.hourlyBudget)" : ""
+      let count = "\(activity.budgetLeft(at: now))\(all)"
       left = left + StyledLine(" · budget \(count)", activity.isOverBudget ? .stale : .status)
     }
     let help = columns >= 60 ? StyledLine([.init("  ?", .key), .init(" help ", .status)]) : StyledLine()

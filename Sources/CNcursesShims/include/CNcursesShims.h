@@ -20,6 +20,8 @@ enum {
 
 enum { shim_bold = 1, shim_dim = 2, shim_reverse = 4 };
 
+/// Makes the C library take text for UTF-8; whether it does.
+int shim_locale(void);
 /// Takes over the terminal on descriptor 1 (output) and `input`. Once a process.
 int shim_open(int input, int wants_colour);
 /// Gives it back as it was. Idempotent; also called at exit, and by signals that end a program that crashed.

@@ -35,6 +35,7 @@ final class WatchController {
   private var positions: [String: StreamPosition] = [:]
   private var nameOfChannel: [String: String] = [:]
   private var arrivals: [String: [Arrival]] = [:]
+  private var fetched: [String: (definition: ChannelDefinition, startedAt: Date)] = [:]
   private var waiting: [String: Arrival] = [:]
   private var unsubscribed: Set<String> = []
   /// Kept activities that are gone, and begin anew with their subscription.
@@ -178,13 +179,24 @@ final class WatchController {
       // A channel without a readable definition has no presentations; its values are shown with their names.
       let definition =
         (try? result.get().definition) ?? ChannelDefinition(settings: ChannelSettings(app: .scores))
-      self?.begin(name, definition, at: startedAt)
+      self?.fetched[name] = (definition, startedAt)
+      self?.beginFetched()
     }
+  }
+
+  /// Starts the activities whose definitions are there, in the order in which the person named them: the answers to
+  /// requests may overtake each other, and the order of the starts is the order of the cards.
+  private func beginFetched() {
+    guard !isOver else { return }
+    for name in names where arrivals[name] != nil {
+      guard let (definition, startedAt) = fetched.removeValue(forKey: name) else { break }
+      begin(name, definition, at: startedAt)
+    }
+    settle()
   }
 
   /// Starts the activity, and gives it what has come meanwhile.
   private func begin(_ name: String, _ definition: ChannelDefinition, at startedAt: Date) {
-    guard !isOver else { return }
     let arrived = arrivals.removeValue(forKey: name) ?? []
     restarting.remove(name)
     do throws(StartError) {
@@ -193,7 +205,6 @@ final class WatchController {
     } catch {
       refuse(name, error)
     }
-    settle()
   }
 
   private func refuse(_ name: String, _ error: StartError, said: String? = nil) {
