@@ -101,6 +101,12 @@ final class Session: StreamHandler, Subscriber, IntentListener {
         try acknowledge(sequence, displayed: displayed, of: room, requestID: frame.requestID)
       case .intent(let action): try pass(action, intentID: frame.requestID?.text ?? "", to: room)
       case .listen:
+        guard listening[room.channel.id] != nil || listening.count < Limits.subscriptionsPerSession else {
+          throw AnswerError(
+            status: 400, reason: "TooManySubscriptions",
+            message:
+              "a session listens to at most \(Limits.subscriptionsPerSession) channels; open another one")
+        }
         send(.listening(channel: room.channel.id.base64, requestID: frame.requestID?.text))
         listening[room.channel.id] = room
         room.listen(self, at: hub.now)
