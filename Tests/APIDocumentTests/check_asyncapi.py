@@ -8,6 +8,7 @@ or reads nothing for three, and has a channel "unlimited" without limits.
 """
 import asyncio
 import sys
+import threading
 import time
 import uuid
 
@@ -468,25 +469,47 @@ async def slow_readers():
             await publisher.web_socket.send(frame)
             await publisher.web_socket.recv()
     await publish(1_200)
-    numbers = []
-    for _, payload in raw_frames(late):
-        numbers.append(json.loads(payload)["seq"] if payload.startswith(b"{") else 0)
-        if numbers[-1] == 1_200:
-            break
-    numbers = [number for number in numbers if number]
+    def read_late():
+        numbers = []
+        for _, payload in raw_frames(late):
+            if payload.startswith(b"{"):
+                numbers.append(json.loads(payload)["seq"])
+            if numbers[-1:] == [1_200]:
+                return [number for number in numbers if number]
+        return numbers
+    numbers = await in_thread(read_late)
     gaps = [second for first, second in zip(numbers, numbers[1:]) if second != first + 1]
     report.check(gaps == [1_200], "conflation", f"a late reader has gaps before {gaps}")
     await publish(300, alert={"title": "Goal"})
     for channel, connection in slow.items():
-        code = close_code(connection)
+        code = await in_thread(close_code, connection)
         report.check(code == 1013, channel, f"a slow reader got {code}")
         report.seen.add((channel, f"close {code}"))
     await publisher.close()
 
 
+def in_thread(function, *arguments):
+    """What blocks goes on beside everything else, which has to answer pings."""
+    return asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+
+
+def talk(connections, full):
+    """Goes on talking without reading, until it has stalled for the silence time; gives the close codes."""
+    end = None
+    while end is None or time.monotonic() < end:
+        for connection in connections.values():
+            connection.sendall(PONG)
+        if end is None and full.wait(0.2):
+            end = time.monotonic() + 3.5
+        time.sleep(0.1)
+    return {channel: close_code(connection) for channel, connection in connections.items()}
+
+
 async def stalled_readers(begun):
     """Who reads nothing for the silence time is let go, also if it goes on talking; others are not disturbed."""
     stalled = {channel: raw_web_socket(channel, "unlimited", troubled, 65_536) for channel in ("session", "channel")}
+    full = threading.Event()
+    codes = in_thread(talk, stalled, full)
     events = connect(troubled, 65_536)
     events.sendall(request_text("GET", "/v1/channels/unlimited/events"))
     publisher = await Client.open("session", on=troubled)
@@ -494,18 +517,14 @@ async def stalled_readers(begun):
     for _ in range(1_200):
         await publisher.web_socket.send(frame)
         await publisher.web_socket.recv()
+    await publisher.close()
+    full.set()
     begun.set()
-    for _ in range(35):
-        await asyncio.sleep(0.1)
-        for connection in stalled.values():
-            connection.sendall(PONG)
-    for channel, connection in stalled.items():
-        code = await asyncio.get_running_loop().run_in_executor(None, close_code, connection)
+    for channel, code in (await codes).items():
         report.check(code == 1013, channel, f"who reads nothing got {code}")
     # Read only now: an event stream has no close code, it just ends.
-    answer = Answer(events)
+    answer = await in_thread(Answer, events)
     report.check(b"event: message" in answer.body, "eventStream", "it had nothing to read")
-    await publisher.close()
 
 
 async def silent_readers():
@@ -513,7 +532,7 @@ async def silent_readers():
     silent = {channel: raw_web_socket(channel, "stored", troubled) for channel in ("session", "channel")}
     await asyncio.sleep(3)
     for channel, connection in silent.items():
-        code = await asyncio.get_running_loop().run_in_executor(None, close_code, connection)
+        code = await in_thread(close_code, connection)
         report.check(code == 1001, channel, f"a silent client got {code}")
 
 
