@@ -51,7 +51,9 @@ let package = Package(
       dependencies: ["BroadcastChannels", "SubscriberProtocol", "ChannelStore", "EventLoop"]),
     .testTarget(
       name: "BroadcastServerTests",
-      dependencies: ["BroadcastServer", "BroadcastChannels", "ChannelStore", "EventLoop", "TestSupport"]),
+      dependencies: [
+        "BroadcastServer", "BroadcastChannels", "ChannelStore", "EventLoop", "SubscriberProtocol", "TestSupport",
+      ]),
     .testTarget(
       name: "APIDocumentTests",
       dependencies: ["BroadcastChannels", "BroadcastServer", "ChannelStore", "EventLoop"],

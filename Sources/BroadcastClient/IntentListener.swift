@@ -23,7 +23,9 @@ public final class IntentListener: WebSocketClientHandler {
   private let channel: String
   private let handler: (Event) -> Void
   private var socket: WebSocketClient?
-  private var heard: Set<String> = []
+  /// The ids of the last intents, in their order: no server sends an older one again.
+  private var heard: [String] = []
+  private var watchdog: LoopTimer?
   private var backoff = Backoff()
   private var random = SystemRandomNumberGenerator()
   private var hasConnected = false
@@ -36,11 +38,15 @@ public final class IntentListener: WebSocketClientHandler {
     self.channel = channel
     self.handler = handler
     connect()
+    watchdog = loop.schedule(after: Limits.pingSeconds, every: Limits.pingSeconds) { [weak self] in
+      self?.watch()
+    }
   }
 
   /// Closes the connection.
   public func close() {
     isClosed = true
+    watchdog?.cancel()
     socket?.close(code: 1000, reason: "done")
   }
 
@@ -61,6 +67,29 @@ public final class IntentListener: WebSocketClientHandler {
     loop.schedule(after: wait) { [weak self] in self?.connect() }
   }
 
+  /// Finds out that a server has gone silent: who only listens would wait for it forever.
+  private func watch() {
+    guard let socket, socket.isOpen else { return }
+    if loop.now - socket.lastHeard > Limits.silenceSeconds {
+      socket.close(code: 1001, reason: "nothing was heard from the server")
+    } else {
+      socket.ping()
+    }
+  }
+
+  private func finish(_ failure: RequestFailure) {
+    close()
+    handler(.failed(failure))
+  }
+
+  /// Whether an intent is new. It is one that a server keeps, or it is forgotten.
+  private func isFirst(_ id: String) -> Bool {
+    guard !heard.contains(id) else { return false }
+    heard.append(id)
+    if heard.count > Limits.intentsPerChannel { heard.removeFirst() }
+    return true
+  }
+
   /// The session stands.
   public func opened(_ client: WebSocketClient) {
     hasConnected = true
@@ -73,10 +102,9 @@ public final class IntentListener: WebSocketClientHandler {
     guard case .some(let frame) = try? ServerFrame.read(text) else { return }
     switch frame {
     case .listening: handler(.listening)
-    case .intent(let intent): if heard.insert(intent.intentID).inserted { handler(.intent(intent)) }
-    case .error(let error):
-      isClosed = true
-      handler(.failed(RequestFailure(reason: error.reason, "\(error.reason): \(error.message)")))
+    case .intent(let intent): if isFirst(intent.intentID) { handler(.intent(intent)) }
+    case .error(let error): finish(RequestFailure(reason: error.reason, "\(error.reason): \(error.message)"))
+    case .unsubscribed(_, "deleted", _): finish(RequestFailure(reason: "deleted", "the channel was deleted"))
     default: break
     }
   }

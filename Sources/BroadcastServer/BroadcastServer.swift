@@ -45,7 +45,7 @@ public final class BroadcastServer {
     options.maxHeaderBytes = Limits.requestHeaderBytes
     options.maxBodyBytes = Limits.requestBodyBytes
     options.maxMessageBytes = Limits.inboundFrameBytes
-    options.handshakeTimeout = Limits.handshakeSeconds
+    options.handshakeTimeout = configuration.handshakeSeconds
     options.subprotocols = ["touchline.v1"]
     let service = Service(
       provider: ProviderAPI(hub: hub), local: LocalAPI(hub: hub, registry: registry, startedAt: Date()))

@@ -129,12 +129,14 @@ final class ChannelRoom {
       stored: channel.stored, now: now)
   }
 
-  /// Ends the channel: its timer stops and its subscribers are told.
+  /// Ends the channel: its timer stops, and its subscribers and who listens are told, each once.
   func close() {
     isClosed = true
     timer?.cancel()
     timer = nil
+    let listeners = publishers.values.filter { places[ObjectIdentifier($0)] == nil }
     for subscriber in subscribers { subscriber.channelDeleted(self) }
+    for publisher in listeners { publisher.channelDeleted(self) }
     subscribers = []
     places = [:]
     publishers = [:]

@@ -36,6 +36,8 @@ protocol Subscriber: AnyObject {
 /// Who hears of pressed buttons: a session of the channel's publisher.
 protocol IntentListener: AnyObject {
   func hear(_ intent: IntentFrame)
+  /// The channel was deleted: nothing more will come.
+  func channelDeleted(_ room: ChannelRoom)
 }
 
 /// Holds the channels and carries messages from publishers to subscribers.

@@ -13,6 +13,8 @@ public struct ServerConfiguration: Sendable, Hashable {
   public var channels: String?
   /// How silent peers are found.
   public var keepAlive = KeepAlive(ping: Limits.pingSeconds, silence: Limits.silenceSeconds)
+  /// Seconds for a whole request or handshake. No key of a configuration file: tests alone want another.
+  public var handshakeSeconds = Limits.handshakeSeconds
   /// What is logged.
   public var logLevel = ServerLog.Level.info
 

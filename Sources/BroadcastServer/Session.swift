@@ -9,14 +9,7 @@ import SubscriberProtocol
 final class Session: StreamHandler, Subscriber, IntentListener {
   private struct Subscription {
     let room: ChannelRoom
-    /// Everything up to here is acknowledged, or was before the subscription.
-    var acknowledged: Int
-    /// Everything up to here is displayed or will not be.
-    var displayed: Int
-    /// The stored message that came with the subscription, until it is acknowledged.
-    var stored: Int?
-    /// What was conflated away for this subscriber and not acknowledged yet.
-    var skipped: Set<Int> = []
+    var receipts: Receipts
   }
 
   /// Bytes that wait, and the broadcast they belong to.
@@ -108,6 +101,12 @@ final class Session: StreamHandler, Subscriber, IntentListener {
         try acknowledge(sequence, displayed: displayed, of: room, requestID: frame.requestID)
       case .intent(let action): try pass(action, intentID: frame.requestID?.text ?? "", to: room)
       case .listen:
+        guard listening[room.channel.id] != nil || listening.count < Limits.subscriptionsPerSession else {
+          throw AnswerError(
+            status: 400, reason: "TooManySubscriptions",
+            message:
+              "a session listens to at most \(Limits.subscriptionsPerSession) channels; open another one")
+        }
         send(.listening(channel: room.channel.id.base64, requestID: frame.requestID?.text))
         listening[room.channel.id] = room
         room.listen(self, at: hub.now)
@@ -125,8 +124,11 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   /// Subscribes, or resumes: the newest stored message comes right after the answer, if it is newer.
   private func subscribe(to room: ChannelRoom, since: StreamPosition?, requestID: RequestID?) {
     let channel = room.channel
-    let sequence = channel.position.sequence
-    subscriptions[channel.id] = Subscription(room: room, acknowledged: sequence, displayed: sequence)
+    // Subscribing anew goes on: what was counted for this session isn't counted again.
+    if subscriptions[channel.id] == nil {
+      let receipts = Receipts(at: channel.position.sequence)
+      subscriptions[channel.id] = Subscription(room: room, receipts: receipts)
+    }
     room.add(self)
     send(
       .subscribed(
@@ -134,7 +136,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
           channel: channel.id.base64, alias: channel.alias?.name, position: channel.position,
           storagePolicy: channel.settings.storagePolicy, requestID: requestID?.text)))
     if let newest = channel.newest(after: since, at: hub.now) {
-      subscriptions[channel.id]?.stored = newest.position.sequence
+      subscriptions[channel.id]?.receipts.sent(stored: newest.position.sequence)
       deliver(room.broadcast(stored: newest))
     }
   }
@@ -166,24 +168,11 @@ final class Session: StreamHandler, Subscriber, IntentListener {
         status: 400, reason: "BadRequestParams",
         message: "seq \(sequence) was not delivered yet; the channel's newest is \(newest)")
     }
-    if let stored = subscription.stored, stored <= sequence {
-      room.messages.acknowledge(stored...stored, but: [])
-      room.acknowledged += 1
-      if displayed.contains(stored) { room.messages.display(stored) }
-      subscription.stored = nil
-    }
-    if sequence > subscription.acknowledged {
-      let span = subscription.acknowledged + 1...sequence
-      room.messages.acknowledge(span, but: subscription.skipped)
-      room.acknowledged += span.count - subscription.skipped.count { span.contains($0) }
-      subscription.skipped = subscription.skipped.filter { $0 > sequence }
-      subscription.acknowledged = sequence
-    }
-    for shown in displayed.sorted() where shown > subscription.displayed && shown <= sequence {
-      room.messages.display(shown)
-      subscription.displayed = shown
-    }
+    let news = subscription.receipts.acknowledge(sequence, displayed: displayed)
     subscriptions[room.channel.id] = subscription
+    room.acknowledged += news.count
+    for span in news.received { room.messages.acknowledge(span, but: news.skipped) }
+    for number in news.displayed { room.messages.display(number) }
     send(
       .acknowledged(channel: room.channel.id.base64, sequence: sequence, requestID: requestID?.text))
   }
@@ -269,7 +258,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
       waiting, size: bytes.count, channel: broadcast?.channel,
       isIrreplaceable: broadcast?.isIrreplaceable ?? true)
     if let replaced = added.replaced?.broadcast {
-      subscriptions[replaced.channel]?.skipped.insert(replaced.position.sequence)
+      subscriptions[replaced.channel]?.receipts.conflated(replaced.position.sequence)
     }
     guard added.fits else {
       connection.close(code: 1013, reason: "this connection is too slow for its channels; come back later")

@@ -4,10 +4,11 @@ every documented message, error reason and close code has to be seen.
 Usage: check_asyncapi.py DOCUMENT PORT TROUBLED-PORT
 
 For the servers see check_openapi.py. The ordinary one pings after half a second; the troubled one drops who is silent
-for three.
+or reads nothing for three, and has a channel "unlimited" without limits.
 """
 import asyncio
 import sys
+import threading
 import time
 import uuid
 
@@ -45,12 +46,18 @@ documented |= {(channel, f"close {code}") for channel, item in channels.items() 
 schemas = document.root["components"]["schemas"]
 for where, key in (("Error", "reason"), ("Unsubscribed", "reason"), ("Published", "outcome")):
     documented |= {(where, value) for value in schemas[where]["properties"][key]["enum"]}
-for where in ("Subscribed", "Unsubscribed", "Acknowledged", "Published", "Message", "Error", "Quota"):
+for where in ("Subscribed", "Unsubscribed", "Acknowledged", "Published", "Message", "Error", "Quota", "Listening",
+              "IntentAccepted", "Intent", "Subscribe", "Unsubscribe", "Ack", "Publish", "SendIntent", "Listen"):
     documented |= {(where, f"has {name}") for name in schemas[where]["properties"]}
 
 
 def note(where, value):
     report.seen |= {(where, f"has {name}") for name in value}
+
+
+def schema_name(kind):
+    """`intent-accepted` is IntentAccepted."""
+    return "".join(word[:1].upper() + word[1:] for word in kind.split("-"))
 
 
 def fit(channel, value, headers=None):
@@ -65,10 +72,10 @@ def fit(channel, value, headers=None):
     for error in errors:
         report.fail(f"{channel} {name}", f"{error} in {str(value)[:300]}")
     report.seen.add((channel, name))
-    note(name.capitalize(), value)
+    note(schema_name(name), value)
     for key in ("reason", "outcome"):
         if key in value:
-            report.seen.add((name.capitalize(), value[key]))
+            report.seen.add((schema_name(name), value[key]))
     for quota in (value.get("budget") or {}).values():
         note("Quota", quota or {})
 
@@ -110,9 +117,12 @@ class Client:
     async def say(self, kind, **fields):
         """Sends a frame that the document allows."""
         frame = {"type": kind} | {name.replace("_", "-"): value for name, value in fields.items()}
-        for error in document.errors(message(self.channel, kind)["payload"], frame):
-            report.fail(f"{self.channel} {kind}", f"the checker sent a frame that doesn't fit: {error}")
-        report.seen.add((self.channel, kind))
+        # Both sides have an `intent`.
+        name = "sendIntent" if kind == "intent" else kind
+        for error in document.errors(message(self.channel, name)["payload"], frame):
+            report.fail(f"{self.channel} {name}", f"the checker sent a frame that doesn't fit: {error}")
+        report.seen.add((self.channel, name))
+        note(schema_name(name), frame)
         await self.web_socket.send(json.dumps(frame))
 
     async def refused(self, reason, frame, **wanted):
@@ -213,6 +223,93 @@ async def conversation(channel):
     await multiplexed.refused("ChannelNotRegistered", {"type": "subscribe", "channel": name})
     await multiplexed.close()
     await client.close()
+
+
+async def intents(channel):
+    """Pressed buttons go to every publisher that listens, once, and wait for one that comes later."""
+    alias = f"pressed-{channel}"
+    name = define(alias, **{"content-state": {"followed": "Bool", "team": "String?"}, "actions": {
+        "follow": {"title": "Follow", "sets": {"followed": True}}, "leave": {"sets": {"team": None}}}})
+    first, second = str(uuid.uuid4()).upper(), str(uuid.uuid4())
+    follow = {"channel": name, "action": "follow", "sets": {"followed": True}, "request_id": first}
+    leave = {"channel": name, "action": "leave", "sets": {"team": None}, "request_id": second}
+    publisher, phone = await Client.open(channel, "quiet"), await Client.open(channel, "quiet")
+    await publisher.say("listen", channel=alias, request_id=first)
+    await publisher.expect("listening", channel=name, request_id=first)
+    await phone.say("intent", channel=alias, action="follow", request_id=first)
+    got = await phone.expect("intent-accepted", channel=name, request_id=first)
+    report.check("repeated" not in got, "intent-accepted", got)
+    await phone.say("intent", channel=name, action="follow", request_id=first)
+    await phone.expect("intent-accepted", request_id=first, repeated=True)
+    await phone.say("intent", channel=alias, action="leave", request_id=second)
+    await phone.expect("intent-accepted", request_id=second)
+    late = await Client.open(channel, "quiet")
+    await late.say("listen", channel=name)
+    await late.expect("listening", channel=name)
+    for client in (publisher, late):
+        await client.expect("intent", **follow)
+        await client.expect("intent", **leave)
+    frame = {"type": "intent", "channel": alias, "request-id": str(uuid.uuid4())}
+    error = await phone.refused("UnknownAction", frame | {"action": "folow"}, request_id=frame["request-id"])
+    report.check("follow" in error["message"], "UnknownAction", error)
+    await phone.refused("UnknownAction", frame | {"action": "follow", "channel": "quiet"})
+    await phone.refused("BadRequestParams", frame)
+    await phone.refused("BadMessageId", {"type": "intent", "channel": alias, "action": "follow"})
+    await phone.refused("ChannelNotRegistered", {"type": "listen", "channel": "nobody"})
+    # Who also subscribes is told once; for the others it is the end of listening.
+    await late.say("subscribe", channel=alias)
+    await late.expect("subscribed")
+    exchange(port, "DELETE", f"/v1/channels/{alias}")
+    for client in (publisher, late):
+        await client.expect("unsubscribed", channel=name, reason="deleted")
+        await client.refused("ChannelNotRegistered", {"type": "listen", "channel": alias})
+    for client in (publisher, late, phone):
+        await client.close()
+
+
+async def receipts(channel):
+    """What clients acknowledge and display is counted for the message, also of a stored one."""
+    alias = f"counted-{channel}"
+    define(alias, **{"message-storage-policy": 1})
+    clients = [await Client.open("session"), await Client.open(channel, "quiet")]
+    publisher = await Client.open("session")
+    ids = []
+
+    async def publish():
+        await publisher.say("publish", channel=alias, aps=aps(), expiration=int(time.time()) + 3_600)
+        ids.append((await publisher.expect("published", outcome="delivered"))["unique-id"])
+
+    def counts(number):
+        record = exchange(port, "GET", f"/v1/channels/{alias}/messages/{ids[number - 1]}").json
+        return [record[name] for name in ("seq", "subscribers", "written", "acknowledged", "displayed")]
+
+    def check(*wanted):
+        got = [counts(number) for number in range(1, len(ids) + 1)]
+        report.check(got == [[number + 1, *item] for number, item in enumerate(wanted)], "counts", got)
+    await publish()
+    check([0, 0, 0, 0])
+    for client in clients:
+        await client.say("subscribe", channel=alias)
+        await client.expect("subscribed", seq=1)
+        await client.expect("message", seq=1)
+    check([0, 2, 0, 0])
+    await publish()
+    for client in clients:
+        await client.expect("message", seq=2)
+    check([0, 2, 0, 0], [2, 2, 0, 0])
+    for client, shown in ((clients[0], [1, 2, 9]), (clients[0], [1, 2]), (clients[1], [])):
+        await client.say("ack", channel=alias, seq=2, displayed=shown)
+        await client.expect("acknowledged", seq=2)
+    check([0, 2, 2, 1], [2, 2, 2, 1])
+    await clients[1].say("ack", channel=alias, seq=2, displayed=[2])
+    await clients[1].expect("acknowledged", seq=2)
+    check([0, 2, 2, 1], [2, 2, 2, 2])
+    for wrong in (7, ["1"], [1.5], list(range(257))):
+        await clients[0].refused("BadRequestParams", {"type": "ack", "channel": alias, "seq": 2, "displayed": wrong})
+    total = exchange(port, "GET", f"/v1/channels/{alias}").json["counts"]
+    report.check(total["acknowledged"] == 4, "counts", total)
+    for client in clients + [publisher]:
+        await client.close()
 
 
 async def refusals(channel):
@@ -335,6 +432,10 @@ def raw_frames(connection):
         yield head[0] & 0x0F, stream.read(length)
 
 
+# Masked, and not asked for, which RFC 6455 allows; libwebsockets doesn't report one without a payload.
+PONG = bytes([0x8A, 0x81, 0, 0, 0, 0, 0x2E])
+
+
 def close_code(connection):
     """Reads a raw WebSocket to its close frame."""
     return next((int.from_bytes(payload[:2], "big") for opcode, payload in raw_frames(connection) if opcode == 8), None)
@@ -368,25 +469,75 @@ async def slow_readers():
             await publisher.web_socket.send(frame)
             await publisher.web_socket.recv()
     await publish(1_200)
-    numbers = []
-    for _, payload in raw_frames(late):
-        numbers.append(json.loads(payload)["seq"] if payload.startswith(b"{") else 0)
-        if numbers[-1] == 1_200:
-            break
-    numbers = [number for number in numbers if number]
+    def read_late():
+        numbers = []
+        for _, payload in raw_frames(late):
+            if payload.startswith(b"{"):
+                numbers.append(json.loads(payload)["seq"])
+            if numbers[-1:] == [1_200]:
+                return [number for number in numbers if number]
+        return numbers
+    numbers = await in_thread(read_late)
     gaps = [second for first, second in zip(numbers, numbers[1:]) if second != first + 1]
     report.check(gaps == [1_200], "conflation", f"a late reader has gaps before {gaps}")
     await publish(300, alert={"title": "Goal"})
     for channel, connection in slow.items():
-        code = close_code(connection)
+        code = await in_thread(close_code, connection)
         report.check(code == 1013, channel, f"a slow reader got {code}")
         report.seen.add((channel, f"close {code}"))
     await publisher.close()
 
 
-async def trouble():
-    """The store fails, sessions have a bound, silence ends a connection, and the server shuts down."""
+def in_thread(function, *arguments):
+    """What blocks goes on beside everything else, which has to answer pings."""
+    return asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+
+
+def talk(connections, full):
+    """Goes on talking without reading, until it has stalled for the silence time; gives the close codes."""
+    end = None
+    while end is None or time.monotonic() < end:
+        for connection in connections.values():
+            connection.sendall(PONG)
+        if end is None and full.wait(0.2):
+            end = time.monotonic() + 3.5
+        time.sleep(0.1)
+    return {channel: close_code(connection) for channel, connection in connections.items()}
+
+
+async def stalled_readers(begun):
+    """Who reads nothing for the silence time is let go, also if it goes on talking; others are not disturbed."""
+    stalled = {channel: raw_web_socket(channel, "unlimited", troubled, 65_536) for channel in ("session", "channel")}
+    full = threading.Event()
+    codes = in_thread(talk, stalled, full)
+    events = connect(troubled, 65_536)
+    events.sendall(request_text("GET", "/v1/channels/unlimited/events"))
+    publisher = await Client.open("session", on=troubled)
+    frame = json.dumps({"type": "publish", "channel": "unlimited", "aps": aps(note="x" * 4_900)})
+    for _ in range(1_200):
+        await publisher.web_socket.send(frame)
+        await publisher.web_socket.recv()
+    await publisher.close()
+    full.set()
+    begun.set()
+    for channel, code in (await codes).items():
+        report.check(code == 1013, channel, f"who reads nothing got {code}")
+    # Read only now: an event stream has no close code, it just ends.
+    answer = await in_thread(Answer, events)
+    report.check(b"event: message" in answer.body, "eventStream", "it had nothing to read")
+
+
+async def silent_readers():
+    """Who says nothing for the silence time, not even a pong, is let go."""
     silent = {channel: raw_web_socket(channel, "stored", troubled) for channel in ("session", "channel")}
+    await asyncio.sleep(3)
+    for channel, connection in silent.items():
+        code = await in_thread(close_code, connection)
+        report.check(code == 1001, channel, f"a silent client got {code}")
+
+
+async def trouble(*waiting):
+    """The store fails, sessions have a bound, and the server shuts down once nothing is waited for any more."""
     client = await Client.open("session", on=troubled)
     await client.refused("ServiceUnavailable", {"type": "publish", "channel": "stored", "aps": aps()}, retry_after=1)
     ids = exchange(troubled, "GET", "/1/apps/com.example.full/all-channels").json["channels"]
@@ -394,9 +545,7 @@ async def trouble():
         await client.say("subscribe", channel=name)
         await client.expect("subscribed", channel=name)
     await client.refused("TooManySubscriptions", {"type": "subscribe", "channel": ids[1_024]})
-    for channel, connection in silent.items():
-        code = await asyncio.get_running_loop().run_in_executor(None, close_code, connection)
-        report.check(code == 1001, channel, f"a silent client got {code}")
+    await asyncio.gather(*waiting)
     one = await Client.open("channel", "stored", on=troubled)
     events = EventStream("stored", on=troubled)
     shut_down()
@@ -410,7 +559,7 @@ async def trouble():
 def all_reasons():
     """The reasons of frames are those in the code that reads and answers them."""
     own = set(schemas["Error"]["properties"]["reason"]["enum"])
-    in_frames = {"BrokenFrame", "MissingType", "UnknownType", "NotSubscribed", "TooManySubscriptions"}
+    in_frames = {"BrokenFrame", "MissingType", "UnknownType", "NotSubscribed", "TooManySubscriptions", "UnknownAction"}
     report.check(own <= reasons_in_sources(), "reasons", f"only documented: {own - reasons_in_sources()}")
     of_provider = set(refusal_reasons().values()) & reasons_in_sources()
     missing = (of_provider | in_frames) - NO_FRAME - own
@@ -427,6 +576,10 @@ def examples():
 async def main():
     examples()
     all_reasons()
+    # These take seconds of waiting: meanwhile everything else happens.
+    begun = asyncio.Event()
+    waiting = [asyncio.create_task(stalled_readers(begun)), asyncio.create_task(silent_readers())]
+    await begun.wait()
     define("plain")
     define("quiet")
     for policy, alias in (("demote", "demoted"), ("drop", "dropped"), ("reject", "spent")):
@@ -435,12 +588,14 @@ async def main():
                  {"apns-channel-id": alias, "apns-push-type": "liveactivity"}, {"aps": aps()})
     for channel in ("session", "channel"):
         await conversation(channel)
+        await intents(channel)
+        await receipts(channel)
         await refusals(channel)
     await preserved_bytes()
     await resuming()
     await deleted_event_stream()
     await slow_readers()
-    await trouble()
+    await trouble(*waiting)
 
 
 asyncio.run(main())

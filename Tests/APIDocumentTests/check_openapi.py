@@ -270,6 +270,7 @@ def local():
     expect("readLocalChannel", 200, None, exchange(port, "GET", answer.header("location")))
     for operation, method, end in (
         ("readLocalChannel", "GET", ""), ("deleteLocalChannel", "DELETE", ""), ("streamChannel", "GET", "/events"),
+        ("readMessage", "GET", f"/messages/{uuid.uuid4()}"),
     ):
         expect(operation, 400, "BadChannelId", exchange(port, method, f"/v1/channels/-{end}"))
         expect(operation, 404, "ChannelNotRegistered", exchange(port, method, f"/v1/channels/nobody{end}"))
@@ -279,10 +280,63 @@ def local():
     expect("health", 200, None, exchange(port, "GET", "/healthz"))
 
     # HEAD is GET without the body.
-    for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/nobody", "/v1/events"):
+    for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/nobody", "/v1/events",
+                   "/v1/channels/plain/messages/7"):
         head, get = exchange(port, "HEAD", target), exchange(port, "GET", target)
         same = [(a.status, [name for name, _ in a.headers]) for a in (head, get)]
         report.check(same[0] == same[1] and not head.body, f"HEAD {target}", same)
+
+
+def definitions():
+    """Every member of a definition comes back as it went in, with the rules that it left out."""
+    given = {
+        "message-storage-policy": 1, "frequent-updates": True, "attributes-type": "A", "attributes": {"home": "Spain"},
+        "content-state": {"home": "Int", "clock": "String?", "followed": "Bool?", "nested": {"deep": "[Date]"}},
+        "presentations": {"minimal": "{home}", "lock-screen": "{home} {clock}"},
+        "accessibility": {"minimal": "Spain has {home}"},
+        "actions": {"follow": {"title": "Follow", "sets": {"followed": True}},
+                    "mark": {"sets": {"nested": {"deep": []}}}},
+        "sensitive": ["clock", "home"], "strings": {"en": {"GOAL": "Goal!"}, "es": {"GOAL": "¡Gol!"}, "de": {}},
+    }
+    members = set(document.root["components"]["schemas"]["Definition"]["properties"])
+    rules = {"app", "budget", "windows", "publish-rate"}
+    report.check(members == set(given) | rules, "Definition", f"members: {members}")
+    got = expect("createLocalChannel", 201, None, define("whole", **given)).json["definition"]
+    report.check(got == expect("readLocalChannel", 200, None, exchange(port, "GET", "/v1/channels/whole")).json["definition"],
+                 "Definition", "differs when read again")
+    given["actions"]["mark"]["title"] = "mark"
+    del given["strings"]["de"]
+    for name, value in given.items():
+        report.check(got.get(name) == value, f"Definition {name}", f"{value} came back as {got.get(name)}")
+    for wrong in ({"actions": []}, {"actions": {"a": {}}}, {"actions": {"a": {"sets": {}}}},
+                  {"actions": {"a": {"sets": {"x": 1}}}, "content-state": {"y": "Int"}}, {"sensitive": "clock"},
+                  {"sensitive": ["x"], "content-state": {"y": "Int"}}, {"strings": {"en": {"GOAL": 1}}},
+                  {"accessibility": {"watch": "x"}}):
+        expect("createLocalChannel", 400, "BadDefinition", define(**wrong))
+
+
+def messages():
+    """What became of a message, as its publisher can ask."""
+    define("told", windows={"5": 60, "1": 60})
+
+    def record(answer, method="GET"):
+        name = answer.header("apns-unique-id")
+        got = expect("readMessage", 200, None, exchange(port, method, f"/v1/channels/told/messages/{name.upper()}")).json
+        report.check(got["unique-id"] == name and abs(got["accepted"] - time.time()) < 5, "readMessage", got)
+        return got
+    first, second, old = (broadcast("told", aps(**more), apns_priority="5") for more in ({}, {}, {"timestamp": 1}))
+    outcomes = [record(answer)["outcome"] for answer in (first, second, old)]
+    report.check(outcomes == ["superseded", "windowed", "superseded"], "readMessage", outcomes)
+    report.check("seq" not in record(second), "readMessage", "what waits has a number")
+    stream = exchange(port, "GET", "/v1/channels/told/events", endless=True)
+    last = broadcast("told", aps())
+    got = record(last)
+    counts = [got[name] for name in ("subscribers", "written", "acknowledged", "displayed")]
+    report.check(got["seq"] == 1 and counts == [1, 1, 0, 0], "readMessage", got)
+    report.check(record(second)["outcome"] == "superseded", "readMessage", record(second))
+    stream.socket.close()
+    expect("readMessage", 404, "MessageNotKnown", exchange(port, "GET", f"/v1/channels/told/messages/{uuid.uuid4()}"))
+    expect("readMessage", 404, "MessageNotKnown", exchange(port, "GET", "/v1/channels/told/messages/7"))
 
 
 def streams():
@@ -325,10 +379,10 @@ def unmatched(slow):
             report.check(answer.status == 405, "HEAD", answer.status)
         else:
             expect_unmatched("provider-method", 405, "MethodNotAllowed", answer)
-    for target in ("/nothing", "/v1", "/v1/channels/a/b"):
+    for target in ("/nothing", "/v1", "/v1/channels/a/b", "/v1/channels/plain/messages"):
         expect_unmatched("local-path", 404, "BadPath", exchange(port, "GET", target))
     expect_unmatched("local-path", 404, "BadPath", exchange(port, "GET", "/healthz", HANDSHAKE))
-    for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/events"):
+    for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/plain/messages/7", "/v1/events"):
         expect_unmatched("local-method", 405, "MethodNotAllowed", exchange(port, "PUT", target))
 
     start, host = b"POST / HTTP/1.1\r\n", b"host: x\r\n"
@@ -400,7 +454,7 @@ def all_reasons():
     """The reasons in the document are those in the code."""
     given = {what for _, _, what in documented if what and not what.startswith("header ")}
     own = {item["const"] for item in document.root["components"]["schemas"]["ProviderReason"]["oneOf"]}
-    frames = {"BrokenFrame", "MissingType", "UnknownType", "NotSubscribed", "TooManySubscriptions"}
+    frames = {"BrokenFrame", "MissingType", "UnknownType", "NotSubscribed", "TooManySubscriptions", "UnknownAction"}
     in_code = reasons_in_sources() - NOT_ANSWERED - frames
     report.check(own <= given, "ProviderReason", f"no operation gives {own - given}")
     report.check(given == in_code, "reasons", f"only documented: {given - in_code}, only in code: {in_code - given}")
@@ -413,6 +467,8 @@ all_reasons()
 provider_management()
 provider_broadcast()
 local()
+definitions()
+messages()
 streams()
 trouble()
 unmatched(slow)

@@ -20,6 +20,8 @@ struct Frame: Decodable {
   let message: String?
   let retryAfter: Double?
   let budget: Budget?
+  let action: String?
+  let sets: [String: Bool]?
 
   struct Budget: Decodable {
     struct Quota: Decodable { let limit, remaining: Int }
@@ -33,7 +35,8 @@ struct Frame: Decodable {
   }
 
   enum CodingKeys: String, CodingKey {
-    case type, channel, alias, epoch, seq, priority, sent, outcome, repeated, reason, message, budget
+    case type, channel, alias, epoch, seq, priority, sent, outcome, repeated, reason, message, budget, action,
+      sets
     case policy = "message-storage-policy"
     case uniqueID = "unique-id"
     case requestID = "request-id"

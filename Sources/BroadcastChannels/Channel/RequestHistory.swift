@@ -23,8 +23,12 @@ struct RequestHistory: Sendable {
     order.append((id, now))
   }
 
-  /// Forgets an answer that doesn't hold, so that the request counts as new.
-  mutating func forget(_ id: RequestID) { answers[id] = nil }
+  /// Forgets an answer that doesn't hold, the newest one, so that the request counts as new: also its time, or the
+  /// answer to the next try would be forgotten with the first one's.
+  mutating func forget(_ id: RequestID) {
+    answers[id] = nil
+    if order.last?.id == id { order.removeLast() }
+  }
 
   mutating func forget(before now: Date) {
     while oldest < order.count,
