@@ -52,7 +52,8 @@ let package = Package(
     .testTarget(
       name: "BroadcastServerTests",
       dependencies: [
-        "BroadcastServer", "BroadcastChannels", "ChannelStore", "EventLoop", "SubscriberProtocol", "TestSupport",
+        "BroadcastServer", "BroadcastChannels", "ChannelStore", "EventLoop", "SubscriberProtocol",
+        "TestSupport",
       ]),
     .testTarget(
       name: "APIDocumentTests",
