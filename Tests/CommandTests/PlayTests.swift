@@ -119,7 +119,9 @@ struct PlayTests {
           ending.lines.last?.hasSuffix("  end  Full time") == true
             || ending.lines.last?.contains("  end") == true)
         let last = try #require(try await stream.ending().lines.last)
-        #expect(last.contains("final") && last.contains("Argentina 1–0 France"), "\(last)")
+        // At this speed the card may be due to leave when its end arrives.
+        #expect(last.contains("  final ") || last.contains("  dismissed "), "\(last)")
+        #expect(last.contains("Argentina 1–0 France"), "\(last)")
       }
     }
   }
