@@ -20,7 +20,10 @@ let package = Package(
     .testTarget(name: "TerminalTests", dependencies: ["Terminal", "LiveActivities", "touchline"]),
     .target(name: "CLibwebsocketsShims", dependencies: ["CLibwebsockets"]),
     .target(name: "EventLoop", dependencies: ["CLibwebsockets", "CLibwebsocketsShims", "CLibuv"]),
-    .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
+    .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport"]),
+
+    // Raw sockets, programs and waiting, for the tests that need a far end.
+    .target(name: "TestSupport", path: "Tests/TestSupport"),
 
     // Rules without I/O.
     .target(name: "BroadcastChannels"),
@@ -40,11 +43,19 @@ let package = Package(
 
     // Where channels live.
     .target(name: "ChannelStore", dependencies: ["BroadcastChannels", "CSQLite"]),
+    .testTarget(name: "ChannelStoreTests", dependencies: ["ChannelStore", "BroadcastChannels"]),
 
     // Rules and I/O joined.
     .target(
       name: "BroadcastServer",
       dependencies: ["BroadcastChannels", "SubscriberProtocol", "ChannelStore", "EventLoop"]),
+    .testTarget(
+      name: "BroadcastServerTests",
+      dependencies: ["BroadcastServer", "BroadcastChannels", "ChannelStore", "EventLoop", "TestSupport"]),
+    .testTarget(
+      name: "APIDocumentTests",
+      dependencies: ["BroadcastChannels", "BroadcastServer", "ChannelStore", "EventLoop"],
+      exclude: ["documents.py", "check_openapi.py", "check_asyncapi.py"]),
     .target(name: "BroadcastClient", dependencies: ["BroadcastChannels", "SubscriberProtocol", "EventLoop"]),
     .executableTarget(
       name: "touchline",
@@ -52,5 +63,6 @@ let package = Package(
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
         "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal",
       ]),
+    .testTarget(name: "CommandTests", dependencies: ["touchline"]),
   ]
 )

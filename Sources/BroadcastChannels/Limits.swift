@@ -26,6 +26,13 @@ public enum Limits {
   /// Characters of a bundle id. Apple: 155.
   public static let bundleIDCharacters = 155
 
+  /// Aliases that are searched for a near one when a name is unknown. Touchline: comparing with thousands would hold up
+  /// every connection, and anybody may ask for an unknown name.
+  public static let suggestedAliases = 256
+  /// Kinds of trouble with a channel's payloads that are logged, each once. Touchline: a publisher that makes up a new
+  /// key for each message fills neither the log nor the memory.
+  public static let notesPerChannel = 64
+
   // MARK: Time
 
   /// Seconds for which a stored message waits at most. Apple: 8 hours.

@@ -139,6 +139,11 @@ public final class ChannelSubscriber: WebSocketClientHandler {
         !$0.isFinished && $0.id == nil && ($0.name == frame.channel || $0.name == frame.alias)
       })
     else { return }
+    if let twin = subscriptions.first(where: { $0.id == frame.channel && !$0.isFinished }) {
+      // An id and an alias: the server has one subscription for both and sends every message once.
+      finish(index, RequestFailure("is the same channel as \"\(twin.name)\"; name it once"))
+      return
+    }
     subscriptions[index].id = frame.channel
     let old = subscriptions[index].position
     guard let old else {
@@ -230,7 +235,7 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     case .subscribed(let frame): subscribed(frame)
     case .message(let frame): message(frame)
     case .error(let frame): refused(frame)
-    case .unsubscribed(let channel, let reason) where reason == "deleted":
+    case .unsubscribed(let channel, let reason, _) where reason == "deleted":
       if let index = subscriptions.firstIndex(where: { $0.id == channel && !$0.isFinished }) {
         finish(index, RequestFailure(reason: "deleted", "the channel was deleted"))
       }

@@ -24,8 +24,8 @@ public struct OutgoingMessage: Sendable {
 ///
 /// Messages are pipelined over one session. Each has a request id, so that after a lost connection everything
 /// unanswered is sent again and the server publishes nothing twice. The pipeline is no deeper than what the server
-/// reports as left of the publish rate, so a fast feed is slowed down instead of refused; where it is refused all the
-/// same, with 429 or 503, it waits as long as the server asks, or backs off, and goes on in order.
+/// reports as left of the publish rate and the budget, so a fast feed is slowed down instead of refused; where it is
+/// refused all the same, with 429 or 503, it waits as long as the server asks, or backs off, and goes on in order.
 public final class Publisher: WebSocketClientHandler {
   /// What became of a message.
   public typealias Answer = Result<PublishedFrame, RequestFailure>
@@ -57,8 +57,11 @@ public final class Publisher: WebSocketClientHandler {
   private var failingSince: Double?
   private var hasConnected = false
 
-  /// Messages in flight at most, however much the server allows.
-  private static let maximumDepth = 256
+  /// Messages in flight at most, however much the server allows. With 1 each waits for the answer of the one before.
+  public var maximumDepth = 256
+
+  /// A queue shorter than this is short.
+  private static let room = 256
 
   /// Called when the queue has become short, so that a feed can be read on.
   public var onRoom: (() -> Void)?
@@ -104,8 +107,13 @@ public final class Publisher: WebSocketClientHandler {
   private func pump() {
     guard let socket, socket.isOpen, pause == nil else { return }
     for index in items.indices where items[index].answer == nil && !items[index].isSent {
-      guard inFlight < depth else { return }
       let item = items[index]
+      if let refusal = Self.refusal(of: item.message) {
+        places[item.requestID.text] = nil
+        items[index].answer = .failure(refusal)
+        continue
+      }
+      guard inFlight < depth else { break }
       items[index].isSent = true
       inFlight += 1
       socket.send(
@@ -114,6 +122,18 @@ public final class Publisher: WebSocketClientHandler {
           expiration: item.message.expiration,
           requestID: item.requestID))
     }
+    complete()
+  }
+
+  /// Why a message isn't even sent: a server closes a connection that brings a frame far too large, and the messages
+  /// behind it would never get through.
+  private static func refusal(of message: OutgoingMessage) -> RequestFailure? {
+    let size = message.aps.count + #"{"aps":}"#.utf8.count
+    guard size > Limits.broadcastPayloadBytes else { return nil }
+    let reason = RefusalReason.payloadTooLarge.rawValue
+    return RequestFailure(
+      reason: reason,
+      "\(reason): the payload is \(size) bytes; at most \(Limits.broadcastPayloadBytes) are allowed")
   }
 
   private func answered(_ requestID: String?, _ answer: Answer) {
@@ -121,13 +141,19 @@ public final class Publisher: WebSocketClientHandler {
     items[place - completed].answer = answer
     inFlight -= 1
     failingSince = nil
+    complete()
+    pump()
+  }
+
+  /// Hands out the answers as far as they are there without a gap.
+  private func complete() {
+    guard items.first?.answer != nil else { return }
     while let first = items.first, let answer = first.answer {
       items.removeFirst()
       completed += 1
       first.completion(answer)
     }
-    if items.count < Self.maximumDepth { onRoom?() }
-    pump()
+    if items.count < Self.room { onRoom?() }
   }
 
   /// Sends a refused message again after a while, and nothing else before it.
@@ -181,19 +207,22 @@ public final class Publisher: WebSocketClientHandler {
   private func fail(_ problem: String) {
     let failure = RequestFailure(
       "\(problem); is a server running at \(server)? Start one with: touchline serve")
+    pause?.cancel()
+    pause = nil
     let waiting = items
     completed += items.count
     items = []
     places = [:]
     for item in waiting { item.completion(item.answer ?? .failure(failure)) }
+    onRoom?()
   }
 
   // MARK: WebSocketClientHandler
 
   /// The session stands: what is unanswered goes out.
   public func opened(_ client: WebSocketClient) {
+    // The back-off begins anew with an answer, not here: a server may accept and close again, over and over.
     hasConnected = true
-    backoff.reset()
     pump()
   }
 
@@ -203,8 +232,10 @@ public final class Publisher: WebSocketClientHandler {
     switch frame {
     case .published(let frame):
       backoff.reset()
-      let left = (try? JSONDocument(frame.budget.bytes))?.root["publish-rate"]?["remaining"]?.number?.int
-      depth = min(Self.maximumDepth, max(1, left.map { Int($0) } ?? Self.maximumDepth))
+      // Both: a budget that rejects would refuse one message and, refilled a moment later, take the next before it.
+      let budget = (try? JSONDocument(frame.budget.bytes))?.root
+      let left = ["publish-rate", "priority-10"].compactMap { budget?[$0]?["remaining"]?.number?.int }.min()
+      depth = min(maximumDepth, max(1, left.map { Int($0) } ?? maximumDepth))
       answered(frame.requestID, .success(frame))
     case .error(let frame) where ["TooManyRequests", "ServiceUnavailable", "Shutdown"].contains(frame.reason):
       retry(frame)

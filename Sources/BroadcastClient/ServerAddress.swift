@@ -12,7 +12,7 @@ public struct ServerAddress: Sendable, Hashable {
   public static let standard = ServerAddress(host: "127.0.0.1", port: 8080)
 
   /// What is accepted, in words for a message.
-  public static let rule = "http://HOST:PORT was expected, such as http://127.0.0.1:8080"
+  public static let rule = "http://HOST:PORT, such as http://127.0.0.1:8080,"
 
   init(host: String, port: UInt16) {
     self.host = host

@@ -7,6 +7,8 @@ struct AnswerError: Error {
   let reason: String
   let message: String
   let retryAfter: Double?
+  /// Further headers of the HTTP answer.
+  var headers: [(String, String)] = []
 
   init(status: Int, reason: String, message: String, retryAfter: Double? = nil) {
     self.status = status
@@ -25,6 +27,14 @@ struct AnswerError: Error {
   var asLocal: AnswerError {
     guard reason == RefusalReason.channelNotRegistered.rawValue else { return self }
     return AnswerError(status: 404, reason: reason, message: message, retryAfter: retryAfter)
+  }
+
+  /// The answer to a method that a path doesn't have, with the `allow` that RFC 9110 asks for.
+  static func methodNotAllowed(_ method: String, allowed: [String]) -> AnswerError {
+    let methods = allowed.joined(separator: ", ")
+    var error = AnswerError(Refusal(.methodNotAllowed, "\(method) is not allowed here; \(methods) are"))
+    error.headers = [("allow", methods)]
+    return error
   }
 
   func frame(channel: String?, requestID: String?) -> ErrorFrame {

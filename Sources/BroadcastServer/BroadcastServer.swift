@@ -64,16 +64,16 @@ public final class BroadcastServer {
   /// The port that it really listens on.
   public var port: UInt16 { http.port }
 
-  /// Closes every connection with 1001, waits until they are gone, at most ``Limits/shutdownSeconds``, and stops the
-  /// loop. A second call stops at once.
+  /// Lets out what waits in the windows, closes every connection with 1001, waits until they are gone, at most
+  /// ``Limits/shutdownSeconds``, and stops the loop. A second call stops at once.
   public func shutDown() {
     guard !isStopping else {
       loop.stop()
       return
     }
     isStopping = true
-    hub.isShuttingDown = true
     log(.info, "shutting down; \(registry.count) sessions are told")
+    hub.shutDown()
     http.stopAccepting()
     registry.stop()
     registry.closeAll(code: 1001, reason: "the server is shutting down")

@@ -97,8 +97,10 @@ final class ChannelRoom {
     places = [:]
   }
 
-  /// Whether a kind of note is new for this channel.
-  func isFirst(_ kind: String) -> Bool { noted.insert(kind).inserted }
+  /// Whether a kind of note is new for this channel. The keys of a payload are the publisher's, so there is a bound.
+  func isFirst(_ kind: String) -> Bool {
+    noted.count < Limits.notesPerChannel && noted.insert(kind).inserted
+  }
 
   /// Whether a finding is the first of its kind and key.
   func isFirst(_ finding: Finding) -> Bool { isFirst("\(finding.kind) \(finding.key)") }

@@ -45,8 +45,8 @@ final class Hub {
   private var aliases: [ChannelAlias: ChannelRoom] = [:]
   private var roomsOfApp: [BundleID: [ChannelRoom]] = [:]
 
-  /// Set when the server stops: publishers are refused with `Shutdown`.
-  var isShuttingDown = false
+  /// Whether the server stops: publishers are refused with `Shutdown`.
+  private(set) var isShuttingDown = false
 
   init(store: any ChannelStore, environment: HubEnvironment, log: ServerLog) {
     self.store = store
@@ -107,6 +107,8 @@ final class Hub {
     } catch {
       throw unavailable(error)
     }
+    var channel = room.channel
+    room.carryOut(channel.finish(at: now))
     rooms[room.channel.id] = nil
     if let alias = room.definition.alias { aliases[alias] = nil }
     roomsOfApp[room.channel.settings.app]?.removeAll { $0 === room }
@@ -172,10 +174,10 @@ final class Hub {
   func room(named name: String) throws(Refusal) -> ChannelRoom {
     if let room = knownRoom(name) { return room }
     if ChannelAlias(name) != nil {
+      let near = aliases.count <= Limits.suggestedAliases ? aliases.keys.map(\.name) : []
       throw Refusal(
         .channelNotRegistered,
-        "no channel has the id or alias \"\(name)\"\(Suggestion.phrase(for: name, among: aliases.keys.map(\.name)))"
-      )
+        "no channel has the id or alias \"\(name)\"\(Suggestion.phrase(for: name, among: near))")
     }
     if ChannelID(name) != nil {
       throw Refusal(.channelNotRegistered, "no channel has the id \"\(name)\"; was it deleted?")
@@ -242,6 +244,20 @@ final class Hub {
   func advance(_ room: ChannelRoom) {
     var channel = room.channel
     let effects = channel.advance(to: now)
+    takeOver(channel, effects, in: room)
+  }
+
+  /// Refuses publishers from now on, and lets out what waits in the windows.
+  func shutDown() {
+    isShuttingDown = true
+    for room in rooms.values where room.channel.nextDeadline != nil {
+      var channel = room.channel
+      let effects = channel.finish(at: now)
+      takeOver(channel, effects, in: room)
+    }
+  }
+
+  private func takeOver(_ channel: Channel, _ effects: [ChannelEffect], in room: ChannelRoom) {
     do throws(StoreError) {
       try keep(channel, insteadOf: room.channel)
     } catch {

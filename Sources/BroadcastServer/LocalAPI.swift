@@ -46,9 +46,7 @@ struct LocalAPI {
     do throws(AnswerError) {
       guard let route = Self.route(segments) else { throw notFound(segments) }
       guard route.methods.contains(request.method) else {
-        throw AnswerError(
-          status: 405, reason: "MethodNotAllowed",
-          message: "\(request.method) is not allowed here; \(route.methods.joined(separator: ", ")) are")
+        throw AnswerError.methodNotAllowed(request.method, allowed: route.methods)
       }
       switch route {
       case .root: exchange.answer(Self.text(welcome))
@@ -64,9 +62,11 @@ struct LocalAPI {
         }
       case .stream(let name): try stream(request, name, exchange)
       case .session:
-        throw AnswerError(
+        var error = AnswerError(
           status: 426, reason: "UpgradeRequired",
           message: "/v1/events is a WebSocket; connect with ws:// and the subprotocol touchline.v1")
+        error.headers = [("upgrade", "websocket"), ("sec-websocket-version", "13")]
+        throw error
       }
     } catch {
       exchange.answer(Self.response(error))
@@ -259,6 +259,7 @@ struct LocalAPI {
       "reason": JSONWriter.quoted(error.reason), "message": JSONWriter.quoted(error.message),
     ])
     var response = json(error.status, body)
+    response.headers += error.headers
     if let seconds = error.retryAfter {
       response.headers.append(("retry-after", String(Int(seconds.rounded(.up)))))
     }

@@ -46,6 +46,10 @@ struct Outbox<Bytes> {
     if head == entries.count {
       entries.removeAll(keepingCapacity: false)
       head = 0
+    } else if head >= 32, head * 2 >= entries.count {
+      // A connection that is never quite done would keep everything that it ever sent.
+      entries.removeFirst(head)
+      head = 0
     }
   }
 

@@ -53,9 +53,7 @@ struct ProviderAPI {
       response = HTTPResponse(
         status: error.status,
         headers: [("content-type", "application/json"), ("touchline-detail", Self.headerSafe(error.message))]
-          + (error.retryAfter.map { [("retry-after", String(Int($0.rounded(.up))))] } ?? [])
-          + (error.status == 405
-            ? [("allow", Self.route(segments)?.methods.joined(separator: ", ") ?? "")] : []),
+          + (error.retryAfter.map { [("retry-after", String(Int($0.rounded(.up))))] } ?? []) + error.headers,
         body: Array("{\"reason\":\(JSONWriter.quoted(error.reason))}".utf8))
     }
     response.headers.insert(("apns-request-id", echoed), at: 0)
@@ -72,9 +70,7 @@ struct ProviderAPI {
       )
     }
     guard route.methods.contains(request.method) else {
-      throw refuse(
-        .methodNotAllowed,
-        "\(request.method) is not allowed here; \(route.methods.joined(separator: ", ")) are")
+      throw AnswerError.methodNotAllowed(request.method, allowed: route.methods)
     }
     if let given, requestID == nil {
       throw refuse(
@@ -185,15 +181,28 @@ struct ProviderAPI {
     let priority = try priority(request)
     let room = try registered(name, app)
     noteOmissions(request, room)
-    let result = try hub.publish(
-      payload(request), requestID: requestID, priority: priority ?? .immediate,
-      expiration: expiration ?? .once, into: room)
+    let result: PublishResult
+    do throws(AnswerError) {
+      result = try hub.publish(
+        payload(request), requestID: requestID, priority: priority ?? .immediate,
+        expiration: expiration ?? .once, into: room)
+    } catch {
+      guard error.status == 429 else { throw error }
+      var refusal = error
+      refusal.headers += rateLimit(of: room)
+      throw refusal
+    }
     var headers = [("apns-unique-id", result.uniqueID.text), ("touchline-outcome", result.outcome.rawValue)]
     if result.isRepetition { headers.append(("touchline-repeated", "true")) }
+    return HTTPResponse(status: 200, headers: headers + rateLimit(of: room))
+  }
+
+  /// What is left of a channel's budget and rate; nothing for a channel without limits.
+  private func rateLimit(of room: ChannelRoom) -> [(String, String)] {
     let budget = room.channel.budgetReport(at: hub.now)
-    if let field = budget.policyField { headers.append(("ratelimit-policy", field)) }
-    if let field = budget.remainingField { headers.append(("ratelimit", field)) }
-    return HTTPResponse(status: 200, headers: headers)
+    return [("ratelimit-policy", budget.policyField), ("ratelimit", budget.remainingField)].compactMap {
+      name, field in field.map { (name, $0) }
+    }
   }
 
   /// Reads the channel's name as far as it is well-formed: an id, or the alias of a channel that is there.

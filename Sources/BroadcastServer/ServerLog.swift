@@ -36,12 +36,14 @@ public struct ServerLog: Sendable {
     write(level, Self.oneLine(message()))
   }
 
-  /// Clients choose some of what is logged: a line break or an escape sequence from them must not forge a line or
-  /// paint on the terminal.
+  /// Clients choose some of what is logged: a line break, an escape sequence or a change of the writing direction from
+  /// them must not forge a line or paint on the terminal.
   static func oneLine(_ text: String) -> String {
     var line = ""
     for scalar in text.unicodeScalars {
-      if scalar.properties.generalCategory == .control {
+      let properties = scalar.properties
+      let isBreak = [.control, .lineSeparator, .paragraphSeparator].contains(properties.generalCategory)
+      if isBreak || properties.isBidiControl {
         line += "\\u{\(String(scalar.value, radix: 16))}"
       } else {
         line.unicodeScalars.append(scalar)

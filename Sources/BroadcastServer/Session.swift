@@ -17,6 +17,8 @@ final class Session: StreamHandler, Subscriber {
   private let initial: (room: ChannelRoom, since: StreamPosition?)?
   private var subscriptions: [ChannelID: Subscription] = [:]
   private var outbox = Outbox<OutgoingBytes>()
+  /// How the connection is closed once everything that waits was sent.
+  private var farewell: (code: UInt16, reason: String)?
   private(set) weak var connection: Connection?
 
   /// When the last ping went out, in the loop's seconds.
@@ -53,6 +55,7 @@ final class Session: StreamHandler, Subscriber {
 
   func writable(_ connection: Connection) {
     while let next = outbox.first, connection.send(next) { outbox.removeFirst() }
+    sayFarewell()
   }
 
   func closed(_ connection: Connection, code: UInt16?, reason: String) {
@@ -78,8 +81,9 @@ final class Session: StreamHandler, Subscriber {
               "a session subscribes to at most \(Limits.subscriptionsPerSession) channels; open another one")
         }
         subscribe(to: room, since: since, requestID: frame.requestID)
-      case .unsubscribe: try unsubscribe(from: room)
-      case .acknowledge(let sequence): try acknowledge(sequence, of: room)
+      case .unsubscribe: try unsubscribe(from: room, requestID: frame.requestID)
+      case .acknowledge(let sequence):
+        try acknowledge(sequence, of: room, requestID: frame.requestID)
       case .publish(let publish): try self.publish(publish, requestID: frame.requestID, into: room)
       }
     } catch {
@@ -100,7 +104,7 @@ final class Session: StreamHandler, Subscriber {
       .subscribed(
         SubscribedFrame(
           channel: channel.id.base64, alias: channel.alias?.name, position: channel.position,
-          storagePolicy: channel.settings.storagePolicy)))
+          storagePolicy: channel.settings.storagePolicy, requestID: requestID?.text)))
     if let newest = channel.newest(after: since, at: hub.now) {
       deliver(Broadcast(newest, channel: channel.id))
     }
@@ -115,19 +119,17 @@ final class Session: StreamHandler, Subscriber {
     return subscription
   }
 
-  private func unsubscribe(from room: ChannelRoom) throws(AnswerError) {
+  private func unsubscribe(from room: ChannelRoom, requestID: RequestID?) throws(AnswerError) {
     _ = try subscription(room)
-    leave(room)
-    send(.unsubscribed(channel: room.channel.id.base64, reason: "requested"))
-  }
-
-  private func leave(_ room: ChannelRoom) {
     subscriptions[room.channel.id] = nil
     room.remove(self)
     outbox.forget(room.channel.id)
+    send(.unsubscribed(channel: room.channel.id.base64, reason: "requested", requestID: requestID?.text))
   }
 
-  private func acknowledge(_ sequence: Int, of room: ChannelRoom) throws(AnswerError) {
+  private func acknowledge(
+    _ sequence: Int, of room: ChannelRoom, requestID: RequestID?
+  ) throws(AnswerError) {
     var subscription = try subscription(room)
     let newest = room.channel.position.sequence
     guard sequence <= newest else {
@@ -138,7 +140,8 @@ final class Session: StreamHandler, Subscriber {
     room.acknowledged += max(0, sequence - subscription.acknowledged)
     subscription.acknowledged = max(sequence, subscription.acknowledged)
     subscriptions[room.channel.id] = subscription
-    send(.acknowledged(channel: room.channel.id.base64, sequence: sequence))
+    send(
+      .acknowledged(channel: room.channel.id.base64, sequence: sequence, requestID: requestID?.text))
   }
 
   private func publish(
@@ -166,9 +169,19 @@ final class Session: StreamHandler, Subscriber {
   }
 
   func channelDeleted(_ room: ChannelRoom) {
-    leave(room)
-    send(.unsubscribed(channel: room.channel.id.base64, reason: "deleted"))
-    if initial?.room === room { close(code: 4004, reason: "the channel was deleted") }
+    // What waits still goes out: deleting recalls no message, and the last one may be the end.
+    subscriptions[room.channel.id] = nil
+    room.remove(self)
+    send(.unsubscribed(channel: room.channel.id.base64, reason: "deleted", requestID: nil))
+    if initial?.room === room {
+      farewell = (4004, "the channel was deleted")
+      sayFarewell()
+    }
+  }
+
+  private func sayFarewell() {
+    guard let farewell, outbox.isEmpty else { return }
+    close(code: farewell.code, reason: farewell.reason)
   }
 
   private func send(_ frame: ServerFrame) {

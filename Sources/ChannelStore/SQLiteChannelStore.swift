@@ -49,39 +49,41 @@ public final class SQLiteChannelStore: ChannelStore {
     do throws(SQLiteDatabase.Failure) {
       database = try SQLiteDatabase(path: path)
       try database.run("PRAGMA locking_mode=EXCLUSIVE")
+      // Whose file it is comes first: changing the journal mode writes into the file's header.
+      let isNew = try checkOwner()
       try database.run("PRAGMA journal_mode=WAL")
       try database.run("PRAGMA synchronous=FULL")
       try database.run("PRAGMA foreign_keys=ON")
+      if isNew { try makeSchema() }
     } catch {
       throw Self.unusable(path, error)
     }
-    try prepareSchema()
   }
 
-  private func prepareSchema() throws(StoreError) {
-    do throws(SQLiteDatabase.Failure) {
-      let application = try number("PRAGMA application_id")
-      let version = try number("PRAGMA user_version")
-      let tables = try number("SELECT count(*) FROM sqlite_schema")
-      if application == 0, version == 0, tables == 0 {
-        try database.transaction { () throws(SQLiteDatabase.Failure) in
-          for statement in Self.schema { try database.run(statement) }
-          try database.run("PRAGMA application_id=\(Self.applicationID)")
-          try database.run("PRAGMA user_version=\(Self.schemaVersion)")
-        }
-        return
-      }
-      guard application == Self.applicationID else {
-        throw SQLiteDatabase.Failure(code: SQLITE_NOTADB, message: "it is a database of another program")
-      }
-      guard version <= Self.schemaVersion else {
-        throw SQLiteDatabase.Failure(
-          code: SQLITE_NOTADB,
-          message:
-            "it was written by a newer Touchline (schema \(version); this one knows \(Self.schemaVersion))")
-      }
-    } catch {
-      throw Self.unusable(path, error)
+  /// Refuses a file that this version can't keep channels in.
+  ///
+  /// - Returns: whether the file is empty, so that the schema has to be made.
+  private func checkOwner() throws(SQLiteDatabase.Failure) -> Bool {
+    let application = try number("PRAGMA application_id")
+    let version = try number("PRAGMA user_version")
+    if application == 0, version == 0, try number("SELECT count(*) FROM sqlite_schema") == 0 { return true }
+    guard application == Self.applicationID else {
+      throw SQLiteDatabase.Failure(code: SQLITE_NOTADB, message: "it is a database of another program")
+    }
+    guard version <= Self.schemaVersion else {
+      throw SQLiteDatabase.Failure(
+        code: SQLITE_NOTADB,
+        message:
+          "it was written by a newer Touchline (schema \(version); this one knows \(Self.schemaVersion))")
+    }
+    return false
+  }
+
+  private func makeSchema() throws(SQLiteDatabase.Failure) {
+    try database.transaction { () throws(SQLiteDatabase.Failure) in
+      for statement in Self.schema { try database.run(statement) }
+      try database.run("PRAGMA application_id=\(Self.applicationID)")
+      try database.run("PRAGMA user_version=\(Self.schemaVersion)")
     }
   }
 

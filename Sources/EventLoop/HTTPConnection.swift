@@ -168,7 +168,9 @@ final class HTTPConnection {
     }
     input.removeFirst(end + 4)
     scanned = 0
-    if head.request.header("upgrade") != nil, head.request.hasToken("upgrade", in: "connection") {
+    // Other upgrades, such as the h2c that Java's client and curl --http2 offer, are ignored, and the request is
+    // answered as it stands (RFC 9110 section 7.8).
+    if head.request.hasToken("websocket", in: "upgrade"), head.request.hasToken("upgrade", in: "connection") {
       upgrade(head)
       return false
     }

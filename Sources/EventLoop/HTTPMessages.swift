@@ -114,6 +114,7 @@ public struct HTTPResponse: Sendable {
     case 403: "Forbidden"
     case 404: "Not Found"
     case 405: "Method Not Allowed"
+    case 406: "Not Acceptable"
     case 408: "Request Timeout"
     case 409: "Conflict"
     case 410: "Gone"

@@ -10,11 +10,11 @@ public enum ServerFrame: Sendable {
   /// A published message was accepted.
   case published(PublishedFrame)
   /// An acknowledgement was counted.
-  case acknowledged(channel: String, sequence: Int)
+  case acknowledged(channel: String, sequence: Int, requestID: String?)
   /// A request was refused.
   case error(ErrorFrame)
   /// A subscription ended.
-  case unsubscribed(channel: String, reason: String)
+  case unsubscribed(channel: String, reason: String, requestID: String?)
 }
 
 /// The answer to a subscription.
@@ -27,13 +27,19 @@ public struct SubscribedFrame: Sendable, Hashable {
   public let position: StreamPosition
   /// Whether it stores its newest message.
   public let storagePolicy: StoragePolicy
+  /// The request's name, when it had one.
+  public let requestID: String?
 
   /// Makes the frame.
-  public init(channel: String, alias: String?, position: StreamPosition, storagePolicy: StoragePolicy) {
+  public init(
+    channel: String, alias: String?, position: StreamPosition, storagePolicy: StoragePolicy,
+    requestID: String? = nil
+  ) {
     self.channel = channel
     self.alias = alias
     self.position = position
     self.storagePolicy = storagePolicy
+    self.requestID = requestID
   }
 }
 
@@ -129,6 +135,7 @@ extension ServerFrame {
         "alias": frame.alias.map(JSONWriter.quoted), "epoch": JSONWriter.quoted(frame.position.epoch),
         "seq": String(frame.position.sequence),
         "message-storage-policy": String(frame.storagePolicy.rawValue),
+        "request-id": frame.requestID.map(JSONWriter.quoted),
       ])
     case .message(let frame):
       JSONWriter.object([
@@ -144,9 +151,10 @@ extension ServerFrame {
         "outcome": JSONWriter.quoted(frame.outcome.rawValue), "repeated": frame.isRepetition ? "true" : nil,
         "budget": frame.budget.string,
       ])
-    case .acknowledged(let channel, let sequence):
+    case .acknowledged(let channel, let sequence, let requestID):
       JSONWriter.object([
         "type": "\"acknowledged\"", "channel": JSONWriter.quoted(channel), "seq": String(sequence),
+        "request-id": requestID.map(JSONWriter.quoted),
       ])
     case .error(let frame):
       JSONWriter.object([
@@ -155,10 +163,10 @@ extension ServerFrame {
         "channel": frame.channel.map(JSONWriter.quoted), "request-id": frame.requestID.map(JSONWriter.quoted),
         "retry-after": frame.retryAfter.map(JSONWriter.seconds),
       ])
-    case .unsubscribed(let channel, let reason):
+    case .unsubscribed(let channel, let reason, let requestID):
       JSONWriter.object([
         "type": "\"unsubscribed\"", "channel": JSONWriter.quoted(channel),
-        "reason": JSONWriter.quoted(reason),
+        "reason": JSONWriter.quoted(reason), "request-id": requestID.map(JSONWriter.quoted),
       ])
     }
   }
@@ -189,6 +197,7 @@ extension ServerFrame {
     }
     let root = document.root
     let channel = root["channel"]?.string
+    let requestID = root["request-id"]?.string
     switch root["type"]?.string {
     case "subscribed":
       guard let channel, let position = position(root),
@@ -197,7 +206,8 @@ extension ServerFrame {
       else { throw incomplete("subscribed") }
       return .subscribed(
         SubscribedFrame(
-          channel: channel, alias: root["alias"]?.string, position: position, storagePolicy: policy))
+          channel: channel, alias: root["alias"]?.string, position: position, storagePolicy: policy,
+          requestID: requestID))
     case "message": return .message(try message(root, document))
     case "published":
       guard let channel, let uniqueID = root["unique-id"]?.string,
@@ -206,20 +216,20 @@ extension ServerFrame {
       let budget = root["budget"].map { JSONText(compacting: document.bytes[$0.range]) }
       return .published(
         PublishedFrame(
-          channel: channel, requestID: root["request-id"]?.string, uniqueID: uniqueID, outcome: outcome,
+          channel: channel, requestID: requestID, uniqueID: uniqueID, outcome: outcome,
           budget: budget ?? JSONText(compacting: "null".utf8), isRepetition: root["repeated"]?.bool ?? false))
     case "acknowledged":
       guard let channel, let sequence = root["seq"]?.number?.int else { throw incomplete("acknowledged") }
-      return .acknowledged(channel: channel, sequence: Int(sequence))
+      return .acknowledged(channel: channel, sequence: Int(sequence), requestID: requestID)
     case "error":
       guard let reason = root["reason"]?.string else { throw incomplete("error") }
       return .error(
         ErrorFrame(
           reason: reason, message: root["message"]?.string ?? "", channel: channel,
-          requestID: root["request-id"]?.string, retryAfter: root["retry-after"]?.number?.double))
+          requestID: requestID, retryAfter: root["retry-after"]?.number?.double))
     case "unsubscribed":
       guard let channel else { throw incomplete("unsubscribed") }
-      return .unsubscribed(channel: channel, reason: root["reason"]?.string ?? "")
+      return .unsubscribed(channel: channel, reason: root["reason"]?.string ?? "", requestID: requestID)
     case .some: return nil
     case nil: throw .broken("the server sent a frame without a type")
     }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import EventLoop
@@ -76,7 +77,6 @@ import Testing
     ("GET / HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n", "400 "), ("GET / HTTP/1.1\nHost: x\n\r\n\r\n", "400 "),
     ("GET / HTTP/1.1\r\nHost : x\r\n\r\n", "400 "), ("GET / HTTP/2.0\r\nHost: x\r\n\r\n", "505 "),
     ("\u{1}\u{2}\u{3} garbage\r\n\r\n", "400 "), ("GET  / HTTP/1.1\r\nHost: x\r\n\r\n", "400 "),
-    ("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n", "426 "),
     ("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", "426 "),
     ("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "400 "),
     ("GET / HTTP/1.1\r\nHost: x\r\nA: " + String(repeating: "a", count: 9_000) + "\r\n\r\n", "431 "),
@@ -88,6 +88,18 @@ import Testing
     #expect(answer.hasPrefix("HTTP/1.1 \(status)"))
     #expect(answer.contains("connection: close\r\n") && answer.contains("{\"reason\":"))
     #expect(try exchange(server.port, "GET / HTTP/1.0\r\n\r\n").contains("GET|/|"))
+  }
+
+  @Test func anotherUpgradeIsIgnored() throws {
+    let server = try TestServer()
+    defer { server.stop() }
+    let answer = try exchange(
+      server.port,
+      "POST /p HTTP/1.1\r\nHost: x\r\nUpgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+        + "HTTP2-Settings: AAMAAABk\r\nContent-Length: 3\r\n\r\nabc"
+        + "GET /next HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n") && answer.contains("POST|/p||abc|false|-"))
+    #expect(answer.contains("GET|/next|"))
   }
 
   @Test func chunkedBodiesAreDecoded() throws {

@@ -163,6 +163,14 @@ public struct Channel: Sendable {
     return effects
   }
 
+  /// Lets out what waits before its time has come, because the channel or its server ends: what was accepted is
+  /// not recalled (Apple).
+  public mutating func finish(at now: Date) -> [ChannelEffect] {
+    var effects: [ChannelEffect] = []
+    for message in window.end() { deliver(message, at: now, effects: &effects) }
+    return effects
+  }
+
   // MARK: Subscribing
 
   /// The newest stored message for somebody who subscribes.

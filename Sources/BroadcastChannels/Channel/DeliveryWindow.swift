@@ -44,7 +44,12 @@ struct DeliveryWindow: Sendable {
   /// Ends the window if its time has come.
   mutating func end(at now: Date) -> [Message] {
     guard let deadline, deadline <= now else { return [] }
-    self.deadline = nil
+    return end()
+  }
+
+  /// Ends the window, whatever its time.
+  mutating func end() -> [Message] {
+    deadline = nil
     defer { waiting = [] }
     return waiting
   }

@@ -118,10 +118,8 @@ struct Arguments {
   /// The positional arguments, checked for their number.
   func positional(_ range: ClosedRange<Int>, _ expected: String) throws(UsageError) -> [String] {
     guard range.contains(positional.count) else {
-      let found =
-        positional.count < range.lowerBound
-        ? "is missing" : "was expected, and nothing more: \"\(positional[range.upperBound])\""
-      throw error("\(expected) \(found)")
+      guard positional.count > range.upperBound else { throw error("\(expected) is missing") }
+      throw error("\"\(positional[range.upperBound])\" is one argument too many; \(expected) was expected")
     }
     return positional
   }

@@ -19,7 +19,7 @@ enum ClientOptions {
       return .standard
     }
     guard let address = ServerAddress(text) else {
-      throw arguments.error("TOUCHLINE_SERVER is \"\(text)\"; \(ServerAddress.rule)")
+      throw arguments.error("TOUCHLINE_SERVER is \"\(text)\"; \(ServerAddress.rule) was expected")
     }
     return address
   }

@@ -113,7 +113,7 @@ private final class Player {
     )
     startedAt = client.loop.now
     Console.note(
-      "playing \(script.steps.count) messages, \(DurationText.described(script.duration)) at \(JSONWriter.seconds(speed))×, about \(DurationText.described(script.duration / speed))"
+      "playing \(messageCount), \(DurationText.described(script.duration)) at \(JSONWriter.seconds(speed))×, about \(DurationText.described(script.duration / speed))"
     )
     if Console.errorIsTerminal {
       client.loop.schedule(after: 0.1, every: 0.1) { [self] in showProgress() }
@@ -172,15 +172,19 @@ private final class Player {
     )
   }
 
+  private var messageCount: String {
+    script.steps.count == 1 ? "1 message" : "\(script.steps.count) messages"
+  }
+
   private func finish() {
     if Console.errorIsTerminal { Console.endProgress() }
     publisher?.close()
     let parts = Outcome.allCases.compactMap { outcome in outcomes[outcome].map { "\($0) \(outcome.rawValue)" }
     }
     let summary = (parts + (refused > 0 ? ["\(refused) refused"] : [])).joined(separator: ", ")
-    Console.note("played \(script.steps.count) messages: \(summary)")
+    Console.note("played \(messageCount): \(summary)")
     if refused > 0 {
-      client.fail("\(refused) of \(script.steps.count) messages were refused")
+      client.fail("\(refused) of \(messageCount) refused")
     } else {
       client.finish(0)
     }

@@ -190,6 +190,7 @@ private final class Feed {
 
   func start() throws {
     publisher.onRoom = { [self] in resume() }
+    if failFast { publisher.maximumDepth = 1 }
     try listen()
   }
 
@@ -288,6 +289,10 @@ private final class Feed {
             ? PublishAnswer.json(failure, line: number) : "\(number) refused \(failure.description.printable)"
         )
         if failFast {
+          watch?.cancel()
+          watch = nil
+          hasEnded = true
+          publisher.close()
           client.fail("line \(number) was refused: \(failure.description)")
           return
         }

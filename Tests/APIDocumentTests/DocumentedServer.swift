@@ -1,0 +1,100 @@
+import BroadcastChannels
+import BroadcastServer
+import ChannelStore
+import EventLoop
+import Foundation
+import Testing
+
+/// A server on a free port, with its loop in a thread of its own.
+final class DocumentedServer: @unchecked Sendable {
+  let port: UInt16
+  private let remote: LoopRemote
+  private let running = Running()
+  private let ended = DispatchSemaphore(value: 0)
+  private var wasToldToShutDown = false
+
+  /// - Parameter store: nil for one that works.
+  init(store: (any ChannelStore)?) throws {
+    var configuration = ServerConfiguration()
+    configuration.port = 0
+    configuration.keepAlive = KeepAlive(ping: 0.5, silence: store == nil ? 60 : 3)
+    let chosen = Handover(configuration: configuration, store: store ?? MemoryChannelStore())
+    let started = DispatchSemaphore(value: 0)
+    let thread = Thread { [ended, running] in
+      EventLoop.raiseDescriptorLimit()
+      running.value = Result {
+        let loop = try EventLoop()
+        let server = try BroadcastServer(
+          loop: loop, configuration: chosen.configuration, store: chosen.store, log: .silent)
+        return (loop, server)
+      }
+      started.signal()
+      if case .success(let (loop, _)) = running.value { loop.run() }
+      running.value = nil
+      ended.signal()
+    }
+    thread.stackSize = 4 << 20
+    thread.start()
+    started.wait()
+    let (loop, server) = try #require(running.value).get()
+    remote = loop.remote
+    port = server.port
+  }
+
+  /// Shuts the server down as SIGTERM does; once.
+  func shutDown() {
+    guard !wasToldToShutDown else { return }
+    wasToldToShutDown = true
+    remote.post { [running] in running.server?.shutDown() }
+  }
+
+  /// Ends the loop; a second call of the server's own shutdown ends it at once.
+  func stop() {
+    remote.post { [running] in
+      running.server?.shutDown()
+      running.server?.shutDown()
+    }
+    if ended.wait(timeout: .now() + 20) != .success { Issue.record("the loop did not end") }
+  }
+}
+
+private struct Handover: @unchecked Sendable {
+  let configuration: ServerConfiguration
+  let store: any ChannelStore
+}
+
+/// What the loop's thread holds, until the loop ends.
+private final class Running: @unchecked Sendable {
+  var value: Result<(EventLoop, BroadcastServer), any Error>?
+
+  var server: BroadcastServer? { try? value?.get().1 }
+}
+
+/// A store that can be read and not written: an app with its limit of channels, and one more channel.
+final class TroubledStore: ChannelStore {
+  func load() throws(StoreError) -> [StoredChannel] {
+    var random = SystemRandomNumberGenerator()
+    guard let full = BundleID("com.example.full") else { return [] }
+    func channel(_ definition: ChannelDefinition) -> StoredChannel {
+      StoredChannel(
+        id: .random(using: &random), definition: definition,
+        position: StreamPosition(epoch: StreamPosition.randomEpoch(using: &random), sequence: 0), newest: nil)
+    }
+    let stored = ChannelDefinition(
+      alias: ChannelAlias("stored"), settings: ChannelSettings(app: .scores, storagePolicy: .latest))
+    return [channel(stored)]
+      + (0..<Limits.channelsPerApp).map { _ in
+        channel(ChannelDefinition(settings: ChannelSettings(app: full)))
+      }
+  }
+
+  func create(_ channel: StoredChannel) throws(StoreError) { throw full("create a channel") }
+
+  func delete(_ id: ChannelID) throws(StoreError) { throw full("delete a channel") }
+
+  func save(_ id: ChannelID, position: StreamPosition, newest: Delivery?) throws(StoreError) {
+    throw full("save a message")
+  }
+
+  private func full(_ operation: String) -> StoreError { .failed(operation: operation, problem: "disk full") }
+}

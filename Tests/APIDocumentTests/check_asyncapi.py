@@ -1,0 +1,447 @@
+"""Checks docs/asyncapi.yaml against running servers, both ways: every frame and event has to fit the document, and
+every documented message, error reason and close code has to be seen.
+
+Usage: check_asyncapi.py DOCUMENT PORT TROUBLED-PORT
+
+For the servers see check_openapi.py. The ordinary one pings after half a second; the troubled one drops who is silent
+for three.
+"""
+import asyncio
+import sys
+import time
+import uuid
+
+import websockets
+
+from documents import *
+
+APP = "com.example.scores"
+FRAME_LIMIT = 16_384
+# Documented things that can't be provoked, with the reason.
+EXCEPTIONS = {}
+# The provider API and the local API alone give these (check_openapi.py); a closing connection is told nothing more,
+# so `Shutdown` never becomes a frame.
+NO_FRAME = {"Shutdown", "CannotCreateChannelConfig", "MethodNotAllowed", "BadPath", "TopicDisallowed",
+            "MissingPushType", "InvalidPushType"}
+
+path, port, troubled = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+document = Document(path, jsonschema.Draft7Validator)
+report = Report()
+channels = document.root["channels"]
+
+
+# What is documented.
+
+def message(channel, name):
+    return document.resolve(channels[channel]["messages"][name])
+
+
+def type_of(channel, name):
+    return document.resolve(message(channel, name)["payload"])["properties"]["type"]["const"]
+
+
+documented = {(channel, name) for channel, item in channels.items() for name in item["messages"]}
+documented |= {(channel, f"close {code}") for channel, item in channels.items() for code in item.get("x-close-codes", {})}
+schemas = document.root["components"]["schemas"]
+for where, key in (("Error", "reason"), ("Unsubscribed", "reason"), ("Published", "outcome")):
+    documented |= {(where, value) for value in schemas[where]["properties"][key]["enum"]}
+for where in ("Subscribed", "Unsubscribed", "Acknowledged", "Published", "Message", "Error", "Quota"):
+    documented |= {(where, f"has {name}") for name in schemas[where]["properties"]}
+
+
+def note(where, value):
+    report.seen |= {(where, f"has {name}") for name in value}
+
+
+def fit(channel, value, headers=None):
+    """What the server said fits the message of its type, and that one is noted as seen."""
+    name = value.get("type")
+    if name not in channels[channel]["messages"] or type_of(channel, name) != name:
+        return report.fail(channel, f"the message {name} is not documented: {value}")
+    item = message(channel, name)
+    errors = document.errors(item["payload"], value)
+    if headers is not None:
+        errors += document.errors(item["headers"], headers)
+    for error in errors:
+        report.fail(f"{channel} {name}", f"{error} in {str(value)[:300]}")
+    report.seen.add((channel, name))
+    note(name.capitalize(), value)
+    for key in ("reason", "outcome"):
+        if key in value:
+            report.seen.add((name.capitalize(), value[key]))
+    for quota in (value.get("budget") or {}).values():
+        note("Quota", quota or {})
+
+
+# Talking to the server.
+
+class Client:
+    """A WebSocket to one of the two documented channels."""
+
+    def __init__(self, channel, web_socket):
+        self.channel, self.web_socket = channel, web_socket
+
+    @classmethod
+    async def open(cls, channel, name="plain", on=None, query="", **options):
+        address = channels[channel]["address"].replace("{channel}", name)
+        web_socket = await websockets.connect(
+            f"ws://127.0.0.1:{on or port}{address}{query}", subprotocols=["touchline.v1"], compression=None, **options)
+        report.check(web_socket.subprotocol == "touchline.v1", channel, "no subprotocol")
+        client = cls(channel, web_socket)
+        if channel == "channel":
+            await client.expect("subscribed")
+        return client
+
+    async def receive(self):
+        text = await asyncio.wait_for(self.web_socket.recv(), TIMEOUT)
+        value = json.loads(text)
+        fit(self.channel, value)
+        return value
+
+    async def expect(self, kind, **wanted):
+        """The next frame has this type and these values."""
+        value = await self.receive()
+        wanted["type"] = kind
+        wanted = {name.replace("_", "-"): item for name, item in wanted.items()}
+        got = {name: value.get(name) for name in wanted}
+        report.check(got == wanted, self.channel, f"wanted {wanted}, got {value}")
+        return value
+
+    async def say(self, kind, **fields):
+        """Sends a frame that the document allows."""
+        frame = {"type": kind} | {name.replace("_", "-"): value for name, value in fields.items()}
+        for error in document.errors(message(self.channel, kind)["payload"], frame):
+            report.fail(f"{self.channel} {kind}", f"the checker sent a frame that doesn't fit: {error}")
+        report.seen.add((self.channel, kind))
+        await self.web_socket.send(json.dumps(frame))
+
+    async def refused(self, reason, frame, **wanted):
+        await self.web_socket.send(frame if isinstance(frame, str) else json.dumps(frame))
+        return await self.expect("error", reason=reason, **wanted)
+
+    async def closes(self, code):
+        try:
+            while True:
+                await self.receive()
+        except websockets.ConnectionClosed as closed:
+            report.check(closed.rcvd and closed.rcvd.code == code, self.channel, f"wanted {code}, got {closed}")
+            report.seen.add((self.channel, f"close {closed.rcvd.code if closed.rcvd else None}"))
+
+    async def close(self):
+        await self.web_socket.close()
+
+
+class EventStream:
+    """A text/event-stream, event by event."""
+
+    def __init__(self, name="plain", on=None, query="", headers=None):
+        self.answer = exchange(on or port, "GET", f"/v1/channels/{name}/events{query}", headers, endless=True)
+        report.check(self.block() == ["retry: 1000"], "eventStream", "it doesn't begin with retry")
+
+    def block(self):
+        """The lines up to an empty one; [] at the end."""
+        lines = []
+        while (line := self.answer.stream.readline().decode().rstrip("\n")):
+            lines.append(line)
+        return lines
+
+    def expect(self, kind):
+        """The next event has this name; comments are passed over."""
+        while (lines := self.block()) == [": keep-alive"]:
+            pass
+        data = "\n".join(line[6:] for line in lines if line.startswith("data: "))
+        headers = dict(line.split(": ", 1) for line in lines if not line.startswith("data: "))
+        value = json.loads(data) if data else {}
+        fit("eventStream", value, headers)
+        report.check(value.get("type") == headers.get("event") == kind, "eventStream", f"wanted {kind}, got {lines}")
+        return value, headers, data
+
+
+def aps(**more):
+    return {"timestamp": int(time.time()), "event": "update", "content-state": {"home": 1}, **more}
+
+
+def define(alias, **rules):
+    answer = exchange(port, "POST", "/v1/channels", body={"alias": alias, "definition": {"app": APP, **rules}})
+    report.check(answer.status == 201, f"creating {alias}", answer.body)
+    return answer.json["id"]
+
+
+# The scenario.
+
+async def conversation(channel):
+    """Every frame of a client and its answer; `channel` is how the WebSocket was opened."""
+    alias = f"plain-{channel}"
+    name = define(alias, windows={"5": 60, "1": 60})
+    client = await Client.open(channel, alias)
+    request = str(uuid.uuid4()).upper()
+    await client.say("subscribe", channel=alias, request_id=request)
+    begin = await client.expect("subscribed", channel=name, alias=alias, seq=0, request_id=request)
+    await client.say("publish", channel=alias, aps=aps(), request_id=request)
+    delivered = await client.expect("message", channel=name, epoch=begin["epoch"], seq=1, priority=10)
+    report.check(abs(delivered["sent"] - time.time()) < 5, "sent", delivered)
+    first = await client.expect("published", outcome="delivered", request_id=request, unique_id=delivered["unique-id"])
+    report.check("repeated" not in first, "published", "the first is no repetition")
+    await client.say("publish", channel=name, aps=aps(), request_id=request)
+    await client.expect("published", repeated=True, unique_id=first["unique-id"], outcome="delivered")
+    await client.say("ack", channel=alias, seq=1)
+    await client.expect("acknowledged", channel=name, seq=1)
+    await client.say("ack", channel=alias, seq=1, request_id=request)
+    await client.expect("acknowledged", channel=name, seq=1, request_id=request)
+    counts = exchange(port, "GET", f"/v1/channels/{alias}").json["counts"]
+    report.check(counts["acknowledged"] == 1, "ack", f"is not cumulative: {counts}")
+    await client.say("publish", channel=alias, aps=aps(), priority=5, expiration=0)
+    await client.expect("published", outcome="windowed")
+    await client.say("publish", channel=alias, aps=aps(timestamp=1), priority=1)
+    await client.expect("published", outcome="superseded")
+    await client.say("unsubscribe", channel=alias, request_id=request)
+    await client.expect("unsubscribed", channel=name, reason="requested", request_id=request)
+    await client.close()
+
+    # Two clients, of which one sees the other's channel deleted; only that of the address ends the connection.
+    client, multiplexed = await Client.open(channel, alias), await Client.open("session")
+    await multiplexed.say("subscribe", channel=alias)
+    await multiplexed.expect("subscribed")
+    exchange(port, "DELETE", f"/v1/channels/{alias}")
+    # What waits in the window goes out first: deleting a channel recalls no message.
+    await multiplexed.expect("message", channel=name, seq=2)
+    await multiplexed.expect("unsubscribed", channel=name, reason="deleted")
+    if channel == "channel":
+        await client.expect("message", channel=name, seq=2)
+        await client.expect("unsubscribed", channel=name, reason="deleted")
+        await client.closes(4004)
+    await multiplexed.refused("ChannelNotRegistered", {"type": "subscribe", "channel": name})
+    await multiplexed.close()
+    await client.close()
+
+
+async def refusals(channel):
+    client = await Client.open(channel, "quiet")
+    other = "plain"
+    for reason, frame in (
+        ("MissingType", {}), ("UnknownType", {"type": "sing"}), ("UnknownType", {"type": 1}),
+        ("BadRequestParams", {"type": "subscribe", "channel": other, "colour": "red"}),
+        ("BadRequestParams", {"type": "subscribe", "channel": other, "seq": 1}),
+        ("BadRequestParams", {"type": "subscribe", "channel": other, "epoch": "x"}),
+        ("MissingChannelId", {"type": "subscribe"}),
+        ("BadChannelId", {"type": "subscribe", "channel": "-"}),
+        ("ChannelNotRegistered", {"type": "subscribe", "channel": "nobody"}),
+        ("NotSubscribed", {"type": "ack", "channel": other, "seq": 0}),
+        ("NotSubscribed", {"type": "unsubscribe", "channel": other}),
+        ("BadExpirationDate", {"type": "publish", "channel": other, "aps": aps(), "expiration": 1_900_000_000}),
+        ("BadExpirationDate", {"type": "publish", "channel": other, "aps": aps(), "expiration": -1}),
+        ("BadPriority", {"type": "publish", "channel": other, "aps": aps(), "priority": 7}),
+        ("PayloadEmpty", {"type": "publish", "channel": other}),
+        ("PayloadTooLarge", {"type": "publish", "channel": other, "aps": aps(more="x" * 5_120)}),
+        ("BadRequestPayload", {"type": "publish", "channel": other, "aps": {}}),
+        ("TooManyRequests", {"type": "publish", "channel": "spent", "aps": aps()}),
+    ):
+        await client.refused(reason, frame, channel=frame.get("channel"))
+    await client.refused("BadMessageId", {"type": "subscribe", "channel": other, "request-id": "7"}, request_id="7")
+    await client.say("subscribe", channel="quiet")
+    await client.expect("subscribed")
+    await client.refused("BadRequestParams", {"type": "ack", "channel": "quiet", "seq": 7})
+    for outcome in ("demoted", "dropped"):
+        await client.say("publish", channel=outcome, aps=aps())
+        await client.expect("published", outcome=outcome)
+    # The reply is the broken frame's error, then the end.
+    for frame in ("{", "[]"):
+        await client.refused("BrokenFrame", frame)
+        await client.closes(1007)
+        client = await Client.open(channel, "quiet")
+    await client.web_socket.send(b"bytes")
+    await client.closes(1003)
+    client = await Client.open(channel, "quiet")
+    frame = json.dumps({"type": "unsubscribe", "channel": "nobody"})
+    await client.refused("ChannelNotRegistered", frame + " " * (FRAME_LIMIT - len(frame)))
+    await client.web_socket.send(frame + " " * (FRAME_LIMIT + 1 - len(frame)))
+    await client.closes(1009)
+
+
+async def preserved_bytes():
+    """A WebSocket gets the published bytes; an event stream gets a line feed for each line break between tokens."""
+    client, events = await Client.open("channel"), EventStream()
+    events.expect("subscribed")
+    text = '{ "timestamp":1796043600,\r\n"event" :"update",\r"content-state":{"b":1.50e0,\n"a":"\\u00e9\\/é"}}'
+    headers = {"apns-channel-id": "plain", "apns-push-type": "liveactivity"}
+    answer = exchange(port, "POST", f"/4/broadcasts/apps/{APP}", headers, f'{{"aps":{text},"more":1}}'.encode())
+    report.check(answer.status == 200, "preserved bytes", answer.body)
+    frame = await asyncio.wait_for(client.web_socket.recv(), TIMEOUT)
+    report.check(frame.endswith(f'"aps":{text}}}'), "the frame's bytes", frame)
+    _, _, data = events.expect("message")
+    expected = text.replace("\r\n", "\n").replace("\r", "\n")
+    report.check(data.endswith(f'"aps":{expected}}}'), "the event's bytes", data)
+    report.check(events.block() == [": keep-alive"], "eventStream", "no keep-alive comment")
+    await client.close()
+
+
+async def resuming():
+    """A stored message comes to whoever has not seen it, on all three ways to resume."""
+    define("stored", **{"message-storage-policy": 1})
+    client = await Client.open("session")
+    await client.say("publish", channel="stored", aps=aps(), expiration=int(time.time()) + 3_600)
+    await client.expect("published", outcome="delivered")
+    await client.say("subscribe", channel="stored")
+    epoch = (await client.expect("subscribed", seq=1))["epoch"]
+    await client.expect("message", seq=1, epoch=epoch)
+
+    async def session(position):
+        await client.say("subscribe", channel="stored", **position)
+        await client.expect("subscribed", seq=1)
+        return await client.receive()
+
+    async def channel(position):
+        query = "?" + "&".join(f"{name}={value}" for name, value in position.items())
+        other = await Client.open("channel", "stored", query=query)
+        await other.say("ack", channel="stored", seq=1)
+        got = await other.receive()
+        await other.close()
+        return got
+
+    async def header(position):
+        events = EventStream("stored", headers={"last-event-id": "{epoch}:{seq}".format(**position)})
+        events.expect("subscribed")
+        exchange(port, "POST", f"/4/broadcasts/apps/{APP}",
+                 {"apns-channel-id": "stored", "apns-push-type": "liveactivity"}, {"aps": aps()})
+        return events.expect("message")[0]
+
+    for way in (session, channel):
+        for position in ({"epoch": epoch, "seq": 0}, {"epoch": "another", "seq": 5}):
+            got = await way(position)
+            report.check(got["type"] == "message" and got["seq"] == 1, f"resuming {position}", got)
+    got = await channel({"epoch": epoch, "seq": 1})
+    report.check(got["type"] == "acknowledged", "resuming at the newest", got)
+    got = await header({"epoch": epoch, "seq": 0})
+    report.check(got["seq"] == 1, "resuming by header", got)
+    got = await header({"epoch": epoch, "seq": 9})
+    report.check(got["seq"] == 3, "resuming by header at the newest", got)
+    await client.close()
+
+
+async def deleted_event_stream():
+    define("brief")
+    events = EventStream("brief")
+    events.expect("subscribed")
+    exchange(port, "DELETE", "/v1/channels/brief")
+    events.expect("unsubscribed")
+    report.check(events.answer.stream.read() == b"", "eventStream", "goes on after the channel was deleted")
+
+
+def raw_frames(connection):
+    """Reads a raw WebSocket; gives each frame's opcode and payload."""
+    stream = connection.makefile("rb")
+    while head := stream.read(2):
+        length = int.from_bytes(stream.read(2), "big") if head[1] == 126 else head[1]
+        yield head[0] & 0x0F, stream.read(length)
+
+
+def close_code(connection):
+    """Reads a raw WebSocket to its close frame."""
+    return next((int.from_bytes(payload[:2], "big") for opcode, payload in raw_frames(connection) if opcode == 8), None)
+
+
+def raw_web_socket(channel, name, on, receive_buffer=None):
+    """A WebSocket whose client does nothing by itself, not even answer a ping."""
+    connection = connect(on, receive_buffer)
+    address = channels[channel]["address"].replace("{channel}", name)
+    connection.sendall(request_text("GET", address, HANDSHAKE))
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += connection.recv(1)
+    if channel == "session":
+        text = json.dumps({"type": "subscribe", "channel": name}).encode()
+        connection.sendall(bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text)
+    return connection
+
+
+async def slow_readers():
+    """Plain updates are conflated for who doesn't read; alerts are not, and in the end the connection has to go."""
+    define("busy", budget={"capacity": None}, **{"publish-rate": {"per-second": None}})
+    slow = {channel: raw_web_socket(channel, "busy", port, 65_536) for channel in ("session", "channel")}
+    late = raw_web_socket("channel", "busy", port, 65_536)
+    publisher = await Client.open("session")
+    note_text = "x" * 4_900
+
+    async def publish(count, **more):
+        frame = json.dumps({"type": "publish", "channel": "busy", "aps": aps(note=note_text, **more)})
+        for _ in range(count):
+            await publisher.web_socket.send(frame)
+            await publisher.web_socket.recv()
+    await publish(1_200)
+    numbers = []
+    for _, payload in raw_frames(late):
+        numbers.append(json.loads(payload)["seq"] if payload.startswith(b"{") else 0)
+        if numbers[-1] == 1_200:
+            break
+    numbers = [number for number in numbers if number]
+    gaps = [second for first, second in zip(numbers, numbers[1:]) if second != first + 1]
+    report.check(gaps == [1_200], "conflation", f"a late reader has gaps before {gaps}")
+    await publish(300, alert={"title": "Goal"})
+    for channel, connection in slow.items():
+        code = close_code(connection)
+        report.check(code == 1013, channel, f"a slow reader got {code}")
+        report.seen.add((channel, f"close {code}"))
+    await publisher.close()
+
+
+async def trouble():
+    """The store fails, sessions have a bound, silence ends a connection, and the server shuts down."""
+    silent = {channel: raw_web_socket(channel, "stored", troubled) for channel in ("session", "channel")}
+    client = await Client.open("session", on=troubled)
+    await client.refused("ServiceUnavailable", {"type": "publish", "channel": "stored", "aps": aps()}, retry_after=1)
+    ids = exchange(troubled, "GET", "/1/apps/com.example.full/all-channels").json["channels"]
+    for name in ids[:1_024]:
+        await client.say("subscribe", channel=name)
+        await client.expect("subscribed", channel=name)
+    await client.refused("TooManySubscriptions", {"type": "subscribe", "channel": ids[1_024]})
+    for channel, connection in silent.items():
+        code = await asyncio.get_running_loop().run_in_executor(None, close_code, connection)
+        report.check(code == 1001, channel, f"a silent client got {code}")
+    one = await Client.open("channel", "stored", on=troubled)
+    events = EventStream("stored", on=troubled)
+    shut_down()
+    await client.closes(1001)
+    await one.closes(1001)
+    events.expect("subscribed")
+    while events.block():
+        pass
+
+
+def all_reasons():
+    """The reasons of frames are those in the code that reads and answers them."""
+    own = set(schemas["Error"]["properties"]["reason"]["enum"])
+    in_frames = {"BrokenFrame", "MissingType", "UnknownType", "NotSubscribed", "TooManySubscriptions"}
+    report.check(own <= reasons_in_sources(), "reasons", f"only documented: {own - reasons_in_sources()}")
+    of_provider = set(refusal_reasons().values()) & reasons_in_sources()
+    missing = (of_provider | in_frames) - NO_FRAME - own
+    report.check(not missing, "reasons", f"only in code: {missing}")
+
+
+def examples():
+    for name, schema in schemas.items():
+        for example in schema.get("examples", []) if schema.get("type") == "object" else []:
+            for error in document.errors(schema, example):
+                report.fail(f"example of {name}", error)
+
+
+async def main():
+    examples()
+    all_reasons()
+    define("plain")
+    define("quiet")
+    for policy, alias in (("demote", "demoted"), ("drop", "dropped"), ("reject", "spent")):
+        define(alias, budget={"capacity": 1, "refill-per-hour": 60, "over-budget": policy})
+        exchange(port, "POST", f"/4/broadcasts/apps/{APP}",
+                 {"apns-channel-id": alias, "apns-push-type": "liveactivity"}, {"aps": aps()})
+    for channel in ("session", "channel"):
+        await conversation(channel)
+        await refusals(channel)
+    await preserved_bytes()
+    await resuming()
+    await deleted_event_stream()
+    await slow_readers()
+    await trouble()
+
+
+asyncio.run(main())
+report.finish(documented, EXCEPTIONS)

@@ -1,0 +1,419 @@
+"""Checks docs/openapi.yaml against running servers, both ways: every answer has to fit the document, and every
+documented operation, status, reason and header has to be seen.
+
+Usage: check_openapi.py DOCUMENT PORT TROUBLED-PORT
+
+The troubled server's store fails to write; it holds 10,000 channels of com.example.full and a policy-1 channel with
+the alias "stored" of com.example.scores. It is shut down when this program prints "shut down".
+"""
+import sys
+import time
+import uuid
+from urllib.parse import quote
+
+from documents import *
+
+APP = "com.example.scores"
+CHANNELS = f"/1/apps/{APP}/channels"
+BROADCAST = f"/4/broadcasts/apps/{APP}"
+# Added by the HTTP layer to every answer, or described by `content` (OpenAPI: a content-type header is ignored).
+GENERAL_HEADERS = {"content-length", "content-type", "date", "connection"}
+# In the code, but no answer to a request: a definition file that contradicts the store stops the start.
+NOT_ANSWERED = {"ChannelDiffers"}
+# Documented things that can't be provoked, with the reason.
+EXCEPTIONS = {}
+
+path, port, troubled = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+document = Document(path, jsonschema.Draft202012Validator)
+report = Report()
+
+
+# What is documented: (operation, status, what) with what = a reason, "header NAME", or None for the status itself.
+
+def reasons(schema):
+    schema = document.resolve(schema) if "properties" not in schema else schema
+    for alternative in schema.get("oneOf", []):
+        yield from reasons(alternative)
+    yield from schema.get("properties", {}).get("reason", {}).get("enum", [])
+
+
+def parts(operation, status, response):
+    yield operation, status, None
+    for media in response.get("content", {}).values():
+        for reason in reasons(media["schema"]):
+            yield operation, status, reason
+    for name in response.get("headers", {}):
+        yield operation, status, f"header {name}"
+
+
+operations = {
+    operation["operationId"]: operation
+    for item in document.root["paths"].values()
+    for method, operation in item.items()
+    if method != "parameters"
+}
+responses = {
+    (name, status): document.resolve(response)
+    for name, operation in operations.items()
+    for status, response in operation["responses"].items()
+}
+responses |= {(name, ""): document.resolve(response) for name, response in document.root["x-unmatched"].items()}
+documented = {part for (name, status), response in responses.items() for part in parts(name, status, response)}
+
+
+# Fitting an answer to the document.
+
+def fit(where, operation, status, answer):
+    response = responses.get((operation, status))
+    if response is None:
+        return report.fail(where, f"the status {status} is not documented")
+    report.seen.add((operation, status, None))
+    fit_headers(where, operation, status, response.get("headers", {}), answer)
+    content = response.get("content")
+    media = answer.header("content-type")
+    if content is None:
+        report.check(not answer.body and media is None, where, "an undocumented body")
+    elif media not in content:
+        report.fail(where, f"the content-type is {media}")
+    elif media == "application/json":
+        for error in document.errors(content[media]["schema"], answer.json):
+            report.fail(where, f"body: {error} in {answer.body[:300]}")
+        if answer.status >= 400:
+            report.seen.add((operation, status, answer.json.get("reason")))
+
+
+def fit_headers(where, operation, status, headers, answer):
+    names = [name for name, _ in answer.headers]
+    report.check(len(names) == len(set(names)), where, f"a header came twice: {names}")
+    for name, text in answer.headers:
+        if name in GENERAL_HEADERS:
+            continue
+        if name not in headers:
+            report.fail(where, f"the header {name} is not documented")
+            continue
+        report.seen.add((operation, status, f"header {name}"))
+        schema = document.resolve(headers[name])["schema"]
+        is_number = schema.get("type") == "integer" or isinstance(schema.get("const"), int)
+        for error in document.errors(schema, int(text) if is_number and text.isdigit() else text):
+            report.fail(where, f"header {name}: {error}")
+    for name, header in headers.items():
+        if document.resolve(header).get("required"):
+            report.check(name in names, where, f"the header {name} is missing")
+
+
+def expect(operation, status, reason, answer):
+    """The answer has this status and reason, and fits the document."""
+    where = f"{operation} {status} {reason or ''}".strip()
+    if answer.status != status:
+        report.fail(where, f"answered {answer.status} {getattr(answer, 'body', b'')[:300]}")
+        return answer
+    fit(where, operation, str(status), answer)
+    if reason:
+        report.check(answer.json.get("reason") == reason, where, f"answered {answer.body}")
+    return answer
+
+
+def expect_unmatched(kind, status, reason, answer):
+    where = f"{kind} {status} {reason}"
+    report.check(answer.status == status, where, f"answered {answer.status}")
+    fit(where, kind, "", answer)
+    report.check(answer.json.get("reason") == reason, where, f"answered {answer.body}")
+
+
+def aps(**more):
+    return {"aps": {"timestamp": int(time.time()), "event": "update", "content-state": {"home": 1}, **more}}
+
+
+def broadcast(channel, body, on=None, app=APP, **headers):
+    """Broadcasts; `apns_priority=…` adds a header, None takes one away."""
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    standard = {"apns-channel-id": channel, "apns-push-type": "liveactivity", "apns-priority": "10",
+                "apns-expiration": "0"}
+    return exchange(on or port, "POST", f"/4/broadcasts/apps/{app}", standard | headers, body)
+
+
+def define(alias=None, on=None, **rules):
+    return exchange(on or port, "POST", "/v1/channels", body={"alias": alias, "definition": {"app": APP, **rules}})
+
+
+NEW_CHANNEL = {"message-storage-policy": 1, "push-type": "LiveActivity"}
+
+
+# The scenario.
+
+def provider_management():
+    # What every operation of the provider API refuses.
+    for operation, method, channels in (
+        ("createChannel", "POST", "channels"), ("readChannel", "GET", "channels"),
+        ("deleteChannel", "DELETE", "channels"), ("listChannels", "GET", "all-channels"), ("broadcast", "POST", None),
+    ):
+        def target(app):
+            return f"/1/apps/{app}/{channels}" if channels else f"/4/broadcasts/apps/{app}"
+        expect(operation, 400, "BadMessageId", exchange(port, method, target(APP), {"apns-request-id": "7"}))
+        topic = target(APP + ".push-type.liveactivity")
+        expect(operation, 400, "TopicDisallowed", exchange(port, method, topic))
+        expect(operation, 404, "BadPath", exchange(port, method, target("no_bundle")))
+
+    for operation, method, target in (
+        ("readChannel", "GET", CHANNELS), ("deleteChannel", "DELETE", CHANNELS), ("broadcast", "POST", BROADCAST),
+    ):
+        def with_channel(name):
+            return exchange(port, method, target, {"apns-channel-id": name, "apns-push-type": "liveactivity"})
+        expect(operation, 400, "MissingChannelId", with_channel(None))
+        expect(operation, 400, "BadChannelId", with_channel("no base64"))
+        expect(operation, 400, "ChannelNotRegistered", with_channel("AAAAAAAAAAAAAAAAAAAAAA=="))
+
+    def create(body):
+        return exchange(port, "POST", CHANNELS, body=body)
+    expect("createChannel", 400, "PayloadEmpty", create(b""))
+    expect("createChannel", 400, "BadRequestPayload", create(b"{"))
+    expect("createChannel", 400, "BadRequestParams", create(NEW_CHANNEL | {"colour": "red"}))
+    expect("createChannel", 400, "BadRequestParams", create({"push-type": "LiveActivity"}))
+    expect("createChannel", 400, "MissingPushType", create({"message-storage-policy": 1}))
+    expect("createChannel", 400, "InvalidPushType", create(NEW_CHANNEL | {"push-type": "alert"}))
+    expect("createChannel", 413, "PayloadTooLarge", create(b" " * 5_121))
+
+    request = str(uuid.uuid4()).upper()
+    answer = exchange(port, "POST", CHANNELS, {"apns-request-id": request}, NEW_CHANNEL)
+    expect("createChannel", 201, None, answer)
+    report.check(answer.header("apns-request-id") == request, "createChannel", "the request id is not echoed")
+    channel = answer.header("apns-channel-id")
+    answer = expect("readChannel", 200, None, exchange(port, "GET", CHANNELS, {"apns-channel-id": channel}))
+    report.check(answer.json == NEW_CHANNEL, "readChannel", f"answered {answer.body}")
+    answer = expect("listChannels", 200, None, exchange(port, "GET", f"/1/apps/{APP}/all-channels"))
+    report.check(answer.json == {"channels": [channel]}, "listChannels", f"answered {answer.body}")
+    answer = expect("listChannels", 200, None, exchange(port, "GET", "/1/apps/com.example.none/all-channels"))
+    report.check(answer.json == {"channels": []}, "listChannels", f"answered {answer.body}")
+    expect("deleteChannel", 204, None, exchange(port, "DELETE", CHANNELS, {"apns-channel-id": channel}))
+    expect("createChannel", 201, None, create(NEW_CHANNEL | {"push-type": "liveactivity"}))
+
+
+def provider_broadcast():
+    define("plain", windows={"5": 60, "1": 60})
+    tomorrow = str(int(time.time()) + 86_400)
+
+    def refused(status, reason, body, **headers):
+        expect("broadcast", status, reason, broadcast("plain", body, **headers))
+    refused(400, "MissingPushType", aps(), apns_push_type=None)
+    refused(400, "InvalidPushType", aps(), apns_push_type="alert")
+    refused(400, "BadExpirationDate", aps(), apns_expiration="soon")
+    refused(400, "BadExpirationDate", aps(), apns_expiration=tomorrow)
+    refused(400, "BadPriority", aps(), apns_priority="7")
+    refused(400, "PayloadEmpty", b"")
+    refused(413, "PayloadTooLarge", b" " * 5_121)
+    refused(413, "PayloadTooLarge", b" " * 65_537)
+    refused(400, "BadRequestPayload", b"{")
+    refused(400, "BadRequestPayload", aps(event="start"))
+
+    # The order of the checks: each request is also wrong in all that comes later.
+    wrong = {"apns_push_type": "alert", "apns_expiration": "soon", "apns_priority": "7"}
+    steps = [("apns_push_type", "InvalidPushType", "liveactivity"), ("apns_expiration", "BadExpirationDate", tomorrow),
+             ("apns_priority", "BadPriority", "10")]
+    for name, reason, right in steps:
+        expect("broadcast", 400, reason, broadcast("AAAA", b"{", **wrong))
+        wrong[name] = right
+    expect("broadcast", 400, "ChannelNotRegistered", broadcast("AAAA", b"{", **wrong))
+
+    answer = expect("broadcast", 200, None, broadcast("plain", aps(), apns_priority=None, apns_expiration=None))
+    report.check(answer.header("touchline-outcome") == "delivered", "broadcast", answer.headers)
+    request = {"apns_request_id": str(uuid.uuid4())}
+    first = expect("broadcast", 200, None, broadcast("plain", aps(), apns_priority="5", **request))
+    again = expect("broadcast", 200, None, broadcast("plain", aps(), apns_priority="5", **request))
+    for name in ("apns-unique-id", "touchline-outcome", "apns-request-id"):
+        report.check(first.header(name) == again.header(name), "a repetition", f"{name} differs")
+    report.check(first.header("touchline-repeated") is None, "broadcast", "the first is no repetition")
+    report.check(again.header("touchline-repeated") == "true", "a repetition", again.headers)
+
+    expect("createLocalChannel", 201, None, define("stores", **{"message-storage-policy": 1}))
+    expect("broadcast", 200, None, broadcast("stores", aps(), apns_expiration=tomorrow))
+
+    outcomes = {first.header("touchline-outcome"), answer.header("touchline-outcome")}
+    old = broadcast("plain", aps(timestamp=1), apns_priority="5")
+    outcomes.add(expect("broadcast", 200, None, old).header("touchline-outcome"))
+    for policy in ("demote", "drop", "reject"):
+        define(policy, budget={"capacity": 0, "refill-per-hour": 0, "over-budget": policy})
+        answer = broadcast(policy, aps())
+        if policy == "reject":
+            expect("broadcast", 429, "TooManyRequests", answer)
+            report.check(answer.header("retry-after") is None, "no refill", "has a retry-after")
+        else:
+            outcomes.add(expect("broadcast", 200, None, answer).header("touchline-outcome"))
+    wanted = set(document.root["components"]["schemas"]["Outcome"]["enum"])
+    report.check(outcomes == wanted, "touchline-outcome", f"seen: {outcomes}, documented: {wanted}")
+
+    define("slow", **{"publish-rate": {"per-second": 0.01, "burst": 1}})
+    broadcast("slow", aps())
+    answer = expect("broadcast", 429, "TooManyRequests", broadcast("slow", aps()))
+    report.check(int(answer.header("retry-after")) in range(99, 101), "retry-after", answer.header("retry-after"))
+    define("free", budget={"capacity": None}, **{"publish-rate": {"per-second": None}})
+    answer = expect("broadcast", 200, None, broadcast("free", aps()))
+    report.check(answer.header("ratelimit") is None, "a channel without limits", answer.headers)
+
+
+def local():
+    def create(body):
+        return exchange(port, "POST", "/v1/channels", body=body)
+    expect("createLocalChannel", 400, "BadRequestPayload", create(b"{"))
+    expect("createLocalChannel", 400, "BadRequestParams", create({"alias": "x"}))
+    expect("createLocalChannel", 400, "BadRequestParams", create({"alias": "-", "definition": {"app": APP}}))
+    expect("createLocalChannel", 400, "BadDefinition", create({"definition": {"app": 1, "colour": "red"}}))
+    expect("createLocalChannel", 413, "PayloadTooLarge", create(b" " * 65_537))
+    example = operations["createLocalChannel"]["requestBody"]["content"]["application/json"]["example"]
+    answer = expect("createLocalChannel", 201, None, create(example))
+    expect("createLocalChannel", 409, "AliasTaken", create(example))
+    expect("createLocalChannel", 201, None, create({"definition": {
+        "app": APP, "attributes-type": "A", "attributes": {"a": 1}, "budget": {"capacity": None},
+        "publish-rate": {"per-second": None, "burst": None}, "content-state": {"a": "[String: Int]?", "b": {"c": "Bool"}},
+    }}))
+    expect("listLocalChannels", 200, None, exchange(port, "GET", "/v1/channels"))
+    expect("readLocalChannel", 200, None, exchange(port, "GET", "/v1/channels/plain"))
+    expect("readLocalChannel", 200, None, exchange(port, "GET", answer.header("location")))
+    for operation, method, end in (
+        ("readLocalChannel", "GET", ""), ("deleteLocalChannel", "DELETE", ""), ("streamChannel", "GET", "/events"),
+    ):
+        expect(operation, 400, "BadChannelId", exchange(port, method, f"/v1/channels/-{end}"))
+        expect(operation, 404, "ChannelNotRegistered", exchange(port, method, f"/v1/channels/nobody{end}"))
+        expect(operation, 404, "BadPath", exchange(port, method, f"/v1/channels/%ff{end}"))
+    expect("deleteLocalChannel", 204, None, exchange(port, "DELETE", answer.header("location")))
+    expect("welcome", 200, None, exchange(port, "GET", "/"))
+    expect("health", 200, None, exchange(port, "GET", "/healthz"))
+
+    # HEAD is GET without the body.
+    for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/nobody", "/v1/events"):
+        head, get = exchange(port, "HEAD", target), exchange(port, "GET", target)
+        same = [(a.status, [name for name, _ in a.headers]) for a in (head, get)]
+        report.check(same[0] == same[1] and not head.body, f"HEAD {target}", same)
+
+
+def streams():
+    target = "/v1/channels/plain/events"
+
+    def stream(headers=None, query=""):
+        return exchange(port, "GET", target + query, headers)
+    answer = exchange(port, "GET", target, endless=True)
+    answer.body = answer.stream.readline()
+    expect("streamChannel", 200, None, answer)
+    answer.socket.close()
+    expect("streamChannel", 400, "BadRequestParams", stream({"last-event-id": "7"}))
+    expect("streamChannel", 400, "BadRequestParams", stream(query="?epoch=x"))
+    expect("streamChannel", 400, "BadRequestParams", stream(query="?epoch=x&seq=-1"))
+    expect("streamChannel", 406, "NotAcceptable", stream({"accept": "text/html,*/*;q=0.8"}))
+    expect("openSession", 426, "UpgradeRequired", exchange(port, "GET", "/v1/events"))
+
+    for operation, target in (("streamChannel", target), ("openSession", "/v1/events")):
+        def handshake(method="GET", body=b"", **headers):
+            changed = HANDSHAKE | {name.replace("_", "-"): value for name, value in headers.items()}
+            return exchange(port, method, target, changed, body)
+        for protocol in ("touchline.v1", None):
+            answer = handshake(sec_websocket_protocol=protocol)
+            expect(operation, 101, None, answer)
+        expect(operation, 426, "UnknownWebSocketVersion", handshake(sec_websocket_version="8"))
+        expect(operation, 400, "BadHandshake", handshake(method="POST"))
+        expect(operation, 400, "BadWebSocketKey", handshake(sec_websocket_key="x"))
+        expect(operation, 400, "UnknownSubprotocol", handshake(sec_websocket_protocol="mqtt"))
+        connection = connect(port)
+        connection.sendall(request_text("GET", target, HANDSHAKE) + b"early")
+        expect(operation, 400, "DataBeforeHandshake", Answer(connection))
+
+
+def unmatched(slow):
+    for target in ("/3/device/abc", "/1/apps", CHANNELS + "/x"):
+        expect_unmatched("provider-path", 404, "BadPath", exchange(port, "POST", target))
+    for method, target in (("PUT", CHANNELS), ("HEAD", CHANNELS), ("GET", BROADCAST)):
+        answer = exchange(port, method, target)
+        if method == "HEAD":
+            report.check(answer.status == 405, "HEAD", answer.status)
+        else:
+            expect_unmatched("provider-method", 405, "MethodNotAllowed", answer)
+    for target in ("/nothing", "/v1", "/v1/channels/a/b"):
+        expect_unmatched("local-path", 404, "BadPath", exchange(port, "GET", target))
+    expect_unmatched("local-path", 404, "BadPath", exchange(port, "GET", "/healthz", HANDSHAKE))
+    for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/events"):
+        expect_unmatched("local-method", 405, "MethodNotAllowed", exchange(port, "PUT", target))
+
+    start, host = b"POST / HTTP/1.1\r\n", b"host: x\r\n"
+    for status, reason, text in (
+        (400, "BadRequest", start + b"host: \0\r\n\r\n"), (400, "BadRequestLine", b"POST /\r\n\r\n"),
+        (400, "BadTarget", b"POST x HTTP/1.1\r\n\r\n"), (400, "BadPath", b"POST /%zz HTTP/1.1\r\n\r\n"),
+        (400, "BadQuery", b"POST /?%zz HTTP/1.1\r\n\r\n"), (400, "BadHeader", start + b"a b\r\n\r\n"),
+        (400, "BadLineEnd", b"POST / HTTP/1.1\nhost: x\r\n\r\n"), (400, "BadHost", start + b"\r\n"),
+        (400, "BadContentLength", start + host + b"content-length: x\r\n\r\n"),
+        (400, "BadTransferEncoding", start + host + b"content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n"),
+        (400, "BadChunk", start + host + b"transfer-encoding: chunked\r\n\r\nx\r\n"),
+        (417, "ExpectationFailed", start + host + b"expect: miracles\r\n\r\n"),
+        (431, "HeadersTooLarge", start + host + b"a: " + b"a" * 8_192 + b"\r\n\r\n"),
+        (501, "UnknownTransferEncoding", start + host + b"transfer-encoding: gzip\r\n\r\n"),
+        (505, "HTTPVersionNotSupported", b"POST / HTTP/2.0\r\n" + host + b"\r\n"),
+    ):
+        connection = connect(port)
+        connection.sendall(text)
+        expect_unmatched("malformed", status, reason, Answer(connection))
+    expect_unmatched("malformed", 408, "RequestTimeout", Answer(slow))
+
+
+def trouble():
+    full = {"alias": None, "definition": {"app": "com.example.full"}}
+    expect("createChannel", 400, "CannotCreateChannelConfig",
+           exchange(troubled, "POST", "/1/apps/com.example.full/channels", body=NEW_CHANNEL))
+    expect("createLocalChannel", 400, "CannotCreateChannelConfig", exchange(troubled, "POST", "/v1/channels", body=full))
+    expect("createChannel", 503, "ServiceUnavailable", exchange(troubled, "POST", CHANNELS, body=NEW_CHANNEL))
+    expect("createLocalChannel", 503, "ServiceUnavailable", define(on=troubled))
+    expect("deleteChannel", 503, "ServiceUnavailable",
+           exchange(troubled, "DELETE", CHANNELS, {"apns-channel-id": "stored"}))
+    expect("deleteLocalChannel", 503, "ServiceUnavailable", exchange(troubled, "DELETE", "/v1/channels/stored"))
+    expect("broadcast", 503, "ServiceUnavailable", broadcast("stored", aps(), on=troubled))
+
+    # Requests that began before the shutdown and end after it. A WebSocket that doesn't answer its close frame keeps
+    # the server alive for a while.
+    requests = {
+        "createChannel": request_text("POST", CHANNELS, body=NEW_CHANNEL),
+        "broadcast": request_text(
+            "POST", BROADCAST, {"apns-channel-id": "stored", "apns-push-type": "liveactivity"}, aps()),
+        "createLocalChannel": request_text("POST", "/v1/channels", body={"definition": {"app": APP}}),
+        "health": request_text("GET", "/healthz", body=b"{}"),
+    }
+    pending = {operation: connect(troubled) for operation in requests}
+    for operation, connection in pending.items():
+        connection.sendall(requests[operation][:-1])
+    web_socket = exchange(troubled, "GET", "/v1/events", HANDSHAKE, endless=True)
+    shut_down()
+    web_socket.socket.recv(100)
+    for operation, connection in pending.items():
+        connection.sendall(requests[operation][-1:])
+        expect(operation, 503, None if operation == "health" else "Shutdown", Answer(connection))
+
+
+def examples(node=document.root):
+    """The document's own examples fit its schemas, and answer examples are not made up of other reasons."""
+    if isinstance(node, list):
+        for item in node:
+            examples(item)
+    if isinstance(node, dict):
+        if "schema" in node and "example" in node:
+            for error in document.errors(node["schema"], node["example"]):
+                report.fail("example", f"{error} in {node['example']}")
+        for item in node.values():
+            examples(item)
+
+
+def all_reasons():
+    """The reasons in the document are those in the code."""
+    given = {what for _, _, what in documented if what and not what.startswith("header ")}
+    own = {item["const"] for item in document.root["components"]["schemas"]["ProviderReason"]["oneOf"]}
+    frames = {"BrokenFrame", "MissingType", "UnknownType", "NotSubscribed", "TooManySubscriptions"}
+    in_code = reasons_in_sources() - NOT_ANSWERED - frames
+    report.check(own <= given, "ProviderReason", f"no operation gives {own - given}")
+    report.check(given == in_code, "reasons", f"only documented: {given - in_code}, only in code: {in_code - given}")
+
+
+slow = connect(port)
+slow.sendall(b"POST / HTTP/1.1\r\n")
+examples()
+all_reasons()
+provider_management()
+provider_broadcast()
+local()
+streams()
+trouble()
+unmatched(slow)
+report.finish(documented, EXCEPTIONS)

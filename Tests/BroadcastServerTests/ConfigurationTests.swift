@@ -1,0 +1,106 @@
+import BroadcastChannels
+import BroadcastServer
+import Foundation
+import Testing
+
+@Suite struct ConfigurationTests {
+  @Test(arguments: [
+    ("127.0.0.1:9000", "127.0.0.1", 9_000), ("[::1]:0", "::1", 0), (":9000", "127.0.0.1", 9_000),
+    ("0.0.0.0", "0.0.0.0", 8_080), ("localhost:65535", "localhost", 65_535), ("[::]", "::", 8_080),
+  ])
+  func listenTakesHostAndPort(_ text: String, _ host: String, _ port: Int) {
+    var configuration = ServerConfiguration()
+    let problem = configuration.setListen(text)
+    #expect(problem == nil && configuration.host == host && Int(configuration.port) == port)
+  }
+
+  @Test(arguments: ["", "a:b", "a:65536", "a:-1", "[::1", "[]:1", "[::1]x", "a b:1", "a:"])
+  func listenRefusesWhatIsNoAddress(_ text: String) {
+    var configuration = ServerConfiguration()
+    let problem = configuration.setListen(text)
+    #expect(problem?.contains("HOST:PORT was expected") == true)
+    #expect(configuration.host == "127.0.0.1")
+  }
+
+  @Test func aFileSetsEverything() throws {
+    let text = """
+      {
+        // Comments are allowed.
+        "listen": "[::1]:9000", "store": "channels.sqlite", "channels": "Channels",
+        "ping-seconds": 0.5, "silence-seconds": 2, "log-level": "debug"
+      }
+      """
+    var configuration = ServerConfiguration()
+    try configuration.read(file: Array(text.utf8))
+    #expect(configuration.host == "::1" && configuration.port == 9_000)
+    #expect(configuration.store == "channels.sqlite" && configuration.channels == "Channels")
+    #expect(configuration.keepAlive.ping == 0.5 && configuration.keepAlive.silence == 2)
+    #expect(configuration.logLevel == .debug)
+    try configuration.read(file: Array(#"{"store":"memory"}"#.utf8))
+    #expect(configuration.store == nil && configuration.port == 9_000)
+  }
+
+  @Test(arguments: [
+    ("", "1:1: error: not JSON"), ("[]", "an object was expected"),
+    (#"{"listen":1}"#, "listen: is the number 1"),
+    (#"{"listne":"a:1"}"#, "did you mean \"listen\"?"), (#"{"store":""}"#, "\"memory\" was expected"),
+    (#"{"channels":7}"#, "channels: is the number 7"), (#"{"ping-seconds":0}"#, "from 0.1 to 86400"),
+    (#"{"silence-seconds":"60"}"#, "silence-seconds: is the string"),
+    (#"{"log-level":"loud"}"#, "log-level: "),
+    ("{\n  \"listen\": \":1\",\n  \"port\": 1\n}", "3:3: error: port: is no key"),
+  ])
+  func aFileIsToldWhatIsWrongAndWhere(_ text: String, _ words: String) throws {
+    var configuration = ServerConfiguration()
+    let findings = try #require(
+      #expect(throws: Findings.self) { try configuration.read(file: Array(text.utf8)) })
+    #expect(findings.all.count == 1 && findings.description.contains(words), "\(findings)")
+  }
+}
+
+@Suite struct ChannelLibraryTests {
+  private let folder: TestFolder
+
+  init() throws { folder = try TestFolder() }
+
+  private func write(_ name: String, _ text: String) throws {
+    try Data(text.utf8).write(to: URL(fileURLWithPath: "\(folder.path)/\(name)"))
+  }
+
+  @Test func everyDefinitionOfAFolderIsReadByName() throws {
+    try write("b.json", #"{"app":"com.example.scores"} // fine"#)
+    try write("a.json", #"{"app":"com.example.other"}"#)
+    try write("a.match.jsonl", "no definition")
+    try write(".hidden.json", "no definition")
+    for path in [folder.path, folder.path + "/"] {
+      let definitions = try ChannelLibrary.load(folder: path)
+      #expect(definitions.map(\.alias?.name) == ["a", "b"])
+      #expect(definitions.map(\.settings.app.identifier) == ["com.example.other", "com.example.scores"])
+    }
+  }
+
+  @Test func everythingThatIsWrongIsToldAtOnceWithItsFileAndLine() throws {
+    try write("a.json", "{\n  \"app\": 1,\n  \"budgets\": {}\n}")
+    try write("b.json", #"{"app":"com.example.scores"}"#)
+    try write("c.json", "{")
+    try write("d e.json", "{}")
+    let broken = try #require(
+      #expect(throws: ChannelLibrary.Broken.self) { try ChannelLibrary.load(folder: folder.path) })
+    let starts = ["a.json:2:10: error: ", "a.json:3:3: error: ", "c.json:1:2: error: ", "d e.json: error: "]
+    #expect(broken.lines.count == starts.count)
+    for start in starts { #expect(broken.lines.contains { $0.hasPrefix("\(folder.path)/\(start)") }) }
+  }
+
+  @Test func aMissingFolderIsAnError() throws {
+    let broken = #expect(throws: ChannelLibrary.Broken.self) {
+      try ChannelLibrary.load(folder: "\(folder.path)/missing")
+    }
+    #expect(broken?.description.contains("does it exist?") == true)
+  }
+
+  @Test func theDefinitionsOfTheRepositoryAreSound() throws {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let definitions = try ChannelLibrary.load(folder: root.appendingPathComponent("Channels").path)
+    #expect(definitions.contains { $0.alias?.name == "world-cup-final-2022" })
+  }
+}

@@ -1,0 +1,111 @@
+import BroadcastChannels
+import BroadcastServer
+import ChannelStore
+import EventLoop
+import Foundation
+import TestSupport
+import Testing
+
+/// A whole server on a free port, in a thread of its own.
+final class ServerFixture: @unchecked Sendable {
+  /// How the server is set up.
+  struct Setup: Sendable {
+    var port: UInt16 = 0
+    var store: @Sendable () throws -> any ChannelStore = { MemoryChannelStore() }
+    var definitions: [ChannelDefinition] = []
+    var keepAlive = KeepAlive(ping: 20, silence: 60)
+  }
+
+  let port: UInt16
+  /// Every line of the server's log, such as `warning channel final: …`.
+  let log: Box<[String]>
+  private let remote: LoopRemote
+  private let server: Unchecked<BroadcastServer>
+  private let ended: Box<Bool>
+
+  private struct Started {
+    let port: UInt16
+    let remote: LoopRemote
+    let server: Unchecked<BroadcastServer>
+  }
+
+  init(_ configure: (inout Setup) throws -> Void = { _ in }) throws {
+    var setup = Setup()
+    try configure(&setup)
+    let log = Box<[String]>([])
+    let ended = Box(false)
+    let started = Box<Result<Started, any Error>?>(nil)
+    let thread = Thread { [setup] in
+      EventLoop.raiseDescriptorLimit()
+      do {
+        let loop = try EventLoop()
+        var configuration = ServerConfiguration()
+        configuration.port = setup.port
+        configuration.keepAlive = setup.keepAlive
+        let server = try BroadcastServer(
+          loop: loop, configuration: configuration, store: setup.store(), definitions: setup.definitions,
+          log: ServerLog(lowest: .debug) { level, line in log.change { $0.append("\(level) \(line)") } })
+        started.value = .success(
+          Started(port: server.port, remote: loop.remote, server: Unchecked(server)))
+        loop.run()
+      } catch {
+        started.value = .failure(error)
+      }
+      ended.value = true
+    }
+    thread.stackSize = 4 << 20
+    thread.start()
+    let result = try #require(try started.wait("the server to listen") { $0 != nil }).get()
+    started.value = nil
+    (port, remote, server) = (result.port, result.remote, result.server)
+    (self.log, self.ended) = (log, ended)
+  }
+
+  /// Asks the server to shut down, and doesn't wait.
+  func shutDown() {
+    let server = self.server
+    remote.post { server.value.shutDown() }
+  }
+
+  /// Waits until the loop's `run()` has returned.
+  func waitForEnd() throws { try ended.wait("run() to return") { $0 } }
+}
+
+/// Runs a test against a server and shuts it down, whatever came of the test.
+func withServer(
+  _ configure: (inout ServerFixture.Setup) throws -> Void = { _ in },
+  _ body: (ServerFixture) throws -> Void
+) throws {
+  let server = try ServerFixture(configure)
+  let result = Result { try body(server) }
+  server.shutDown()
+  try server.waitForEnd()
+  try result.get()
+}
+
+/// A definition as its file would say it.
+func definition(_ alias: String?, _ json: String = #"{"app":"com.example.scores"}"#) throws
+  -> ChannelDefinition
+{
+  let name = try alias.map { try #require(ChannelAlias($0)) }
+  return try ChannelDefinition(file: Array(json.utf8), alias: name)
+}
+
+/// A channel that may be published to without limit, so that a test can send as fast as it likes.
+func unlimited(_ alias: String, policy: Int = 0) throws -> ChannelDefinition {
+  try definition(
+    alias,
+    #"""
+    {"app":"com.example.scores","message-storage-policy":\#(policy),"budget":{"capacity":null},
+     "publish-rate":{"per-second":null}}
+    """#)
+}
+
+/// A folder of its own for one test.
+final class TestFolder {
+  let path = FileManager.default.temporaryDirectory.appendingPathComponent("broadcast-server-\(UUID())").path
+
+  init() throws { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+}

@@ -1,0 +1,175 @@
+// Real processes, watched from outside: what they print, when, and how they end. Nothing here decides by time; a
+// wait ends when the thing happens, and fails after a generous time with everything that was printed so far.
+
+import Foundation
+import Testing
+
+/// What a process has written so far.
+final class Transcript: @unchecked Sendable {
+  private let lock = NSLock()
+  private var bytes: [UInt8] = []
+  private var ended = false
+
+  /// Reads a descriptor to its end, on a thread of its own.
+  func read(_ descriptor: Int32) {
+    let thread = Thread { [self] in
+      var chunk = [UInt8](repeating: 0, count: 65_536)
+      while true {
+        let count = chunk.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else { break }
+        lock.withLock { bytes += chunk[..<count] }
+      }
+      close(descriptor)
+      lock.withLock { ended = true }
+    }
+    thread.start()
+  }
+
+  var text: String { lock.withLock { String(decoding: bytes, as: UTF8.self) } }
+  var hasEnded: Bool { lock.withLock { ended } }
+
+  /// The lines that are complete.
+  var lines: [String] { text.components(separatedBy: "\n").dropLast().map { $0 } }
+}
+
+/// What a test waited for in vain.
+struct Hang: Error, CustomStringConvertible {
+  let description: String
+}
+
+/// Waits until a probe finds something.
+func eventually<T>(
+  _ what: @autoclosure () -> String, within seconds: Double = 30, _ probe: () throws -> T?
+) async throws -> T {
+  let end = ContinuousClock.now + .seconds(seconds)
+  while ContinuousClock.now < end {
+    if let value = try probe() { return value }
+    try await Task.sleep(for: .milliseconds(5))
+  }
+  throw Hang(description: "waited in vain for \(what())")
+}
+
+/// How a command ended.
+struct Ending {
+  let code: Int32
+  let output: String
+  let errors: String
+
+  var lines: [String] { output.components(separatedBy: "\n").dropLast().map { $0 } }
+}
+
+/// A process that is running, or has.
+final class RunningProgram: @unchecked Sendable {
+  let output = Transcript()
+  let errors = Transcript()
+  private let name: String
+  private let process = Process()
+  private let input: Int32
+  private let writing = DispatchQueue(label: "standard input")
+  private var isInputOpen = true
+
+  /// Starts a program.
+  ///
+  /// - Parameter environment: replaces variables; `TOUCHLINE_SERVER` and `NO_COLOR` are unset unless given here.
+  init(_ executable: URL, _ arguments: [String], environment: [String: String] = [:]) throws {
+    // A command that ends before it has read everything must not end the tests.
+    _ = Glibc.signal(SIGPIPE, SIG_IGN)
+    name = ([executable.lastPathComponent] + arguments).joined(separator: " ")
+    process.executableURL = executable
+    process.arguments = arguments
+    var variables = ProcessInfo.processInfo.environment
+    variables["TOUCHLINE_SERVER"] = nil
+    variables["NO_COLOR"] = nil
+    process.environment = variables.merging(environment) { $1 }
+    Self.starting.lock()
+    defer { Self.starting.unlock() }
+    let ends = try (Self.pipe(), Self.pipe(), Self.pipe())
+    process.standardInput = FileHandle(fileDescriptor: ends.0.read, closeOnDealloc: true)
+    process.standardOutput = FileHandle(fileDescriptor: ends.1.write, closeOnDealloc: true)
+    process.standardError = FileHandle(fileDescriptor: ends.2.write, closeOnDealloc: true)
+    input = ends.0.write
+    output.read(ends.1.read)
+    errors.read(ends.2.read)
+    // The threads of Swift's executors block signals, and a child inherits that.
+    var none = sigset_t()
+    var mask = sigset_t()
+    sigemptyset(&none)
+    pthread_sigmask(SIG_SETMASK, &none, &mask)
+    defer { pthread_sigmask(SIG_SETMASK, &mask, nil) }
+    try process.run()
+    for end in [process.standardInput, process.standardOutput, process.standardError] {
+      try (end as? FileHandle)?.close()
+    }
+  }
+
+  deinit {
+    closeInput()
+    if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+  }
+
+  /// Held from making the pipes to the start, so that no child started at the same moment inherits them.
+  private static let starting = NSLock()
+
+  private static func pipe() throws -> (read: Int32, write: Int32) {
+    var ends: [Int32] = [-1, -1]
+    guard Glibc.pipe(&ends) == 0 else { throw POSIXError(.EMFILE) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    return (ends[0], ends[1])
+  }
+
+  // MARK: Acting on it
+
+  /// Writes to its standard input, in order and without waiting.
+  func send(_ bytes: [UInt8]) {
+    writing.async { [input] in
+      var rest = bytes[...]
+      while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { write(input, $0.baseAddress, $0.count) }
+        if count < 0, errno != EINTR { return }
+        rest = rest.dropFirst(max(count, 0))
+      }
+    }
+  }
+
+  func send(_ text: String) { send(Array(text.utf8)) }
+
+  /// Ends its standard input.
+  func closeInput() {
+    guard isInputOpen else { return }
+    isInputOpen = false
+    writing.async { [input] in _ = close(input) }
+  }
+
+  func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+
+  // MARK: Waiting for it
+
+  /// Everything it has printed, for a failure's message.
+  private var story: String {
+    "\(name)\n--- standard output\n\(output.text.suffix(2_000))\n--- standard error\n\(errors.text.suffix(2_000))"
+  }
+
+  /// A number of lines on standard output.
+  @discardableResult
+  func lines(_ count: Int) async throws -> [String] {
+    try await eventually("line \(count) of \(story)") {
+      let lines = output.lines
+      return lines.count < count ? nil : lines
+    }
+  }
+
+  /// A line on standard error that has some text.
+  @discardableResult
+  func notice(_ text: String) async throws -> String {
+    try await eventually("\"\(text)\" of \(story)") { errors.lines.first { $0.contains(text) } }
+  }
+
+  /// Its end.
+  func ending() async throws -> Ending {
+    try await eventually("the end of \(story)") {
+      !process.isRunning && output.hasEnded && errors.hasEnded ? () : nil
+    }
+    return Ending(code: process.terminationStatus, output: output.text, errors: errors.text)
+  }
+}
