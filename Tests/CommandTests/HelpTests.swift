@@ -82,7 +82,7 @@ struct HelpTests {
         ["watch", "a", "--server", "ftp://x/y"],
         "\"ftp://x/y\"; http://HOST:PORT, such as http://127.0.0.1:8080, was expected\n"
       ),
-      (["watch", "a", "--format", "xml"], "--format is \"xml\"; plain or json was expected"),
+      (["watch", "a", "--format", "xml"], "--format is \"xml\"; phone, plain or json was expected"),
       (["watch", "a", "--format", "json", "--format", "json"], "--format was given twice"),
       (["check"], "FILE is missing"),
     ])
