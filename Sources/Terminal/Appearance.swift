@@ -23,7 +23,8 @@ public struct TerminalColour: Sendable, Hashable {
     case (1 << 24)...: Int32(red << 16 | green << 8 | blue)
     case 256...: Int32(cubeNumber)
     case 16...: Int32(basic)
-    default: Int32(basic % 8)
+    // The bright black of borders would be black on black.
+    default: Int32(basic == 8 ? 7 : basic % 8)
     }
   }
 
