@@ -56,6 +56,7 @@ public final class Publisher: WebSocketClientHandler {
   private var random = SystemRandomNumberGenerator()
   private var failingSince: Double?
   private var hasConnected = false
+  private var isClosed = false
   private var toldAt = -Double.infinity
 
   /// Messages in flight at most, however much the server allows. With 1 each waits for the answer of the one before.
@@ -99,6 +100,7 @@ public final class Publisher: WebSocketClientHandler {
 
   /// Closes the connection.
   public func close() {
+    isClosed = true
     pause?.cancel()
     socket?.close(code: 1000, reason: "done")
   }
@@ -186,6 +188,7 @@ public final class Publisher: WebSocketClientHandler {
   }
 
   private func reconnect(_ problem: String) {
+    guard !isClosed else { return }
     socket = nil
     inFlight = 0
     depth = 1

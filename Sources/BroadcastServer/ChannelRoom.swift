@@ -11,6 +11,8 @@ final class Broadcast {
   let isIrreplaceable: Bool
   /// Where connections count that they took it; nil once the message is forgotten.
   let record: MessageRecord?
+  /// Where the channel's own counts are.
+  private(set) weak var room: ChannelRoom?
   private let text: [UInt8]
 
   /// The WebSocket frame.
@@ -19,12 +21,13 @@ final class Broadcast {
   private(set) lazy var event = OutgoingBytes(
     raw: EventStreamText.event("message", id: position.description, data: text))
 
-  init(_ delivery: Delivery, channel: ChannelID, record: MessageRecord?) {
-    self.channel = channel
+  init(_ delivery: Delivery, room: ChannelRoom, record: MessageRecord?) {
+    self.channel = room.channel.id
+    self.room = room
     self.record = record
     position = delivery.position
     isIrreplaceable = delivery.message.payload.isIrreplaceable
-    text = ServerFrame.message(delivery, channel: channel).text
+    text = ServerFrame.message(delivery, channel: room.channel.id).text
   }
 }
 
@@ -36,8 +39,10 @@ final class ChannelRoom {
   }
   private(set) var definition: ChannelDefinition
 
-  /// Frames handed to connections, one a subscriber and delivery.
+  /// Messages that sockets took, one a subscriber and delivery.
   var written = 0
+  /// Messages that a newer one replaced before a slow socket could take them.
+  var conflated = 0
   /// The highest sequence numbers that subscribers acknowledged, added up.
   var acknowledged = 0
 
@@ -85,7 +90,7 @@ final class ChannelRoom {
       case .supersede(let message): messages.superseded(message.uniqueID)
       case .deliver(let delivery):
         let record = messages.delivered(delivery, subscribers: subscribers.count)
-        let broadcast = Broadcast(delivery, channel: channel.id, record: record)
+        let broadcast = Broadcast(delivery, room: self, record: record)
         for subscriber in subscribers { subscriber.deliver(broadcast) }
       }
     }
@@ -98,7 +103,7 @@ final class ChannelRoom {
 
   /// The stored message, for one subscriber that comes or comes back.
   func broadcast(stored delivery: Delivery) -> Broadcast {
-    Broadcast(delivery, channel: channel.id, record: messages[delivery.message.uniqueID.text])
+    Broadcast(delivery, room: self, record: messages[delivery.message.uniqueID.text])
   }
 
   // MARK: Intents

@@ -223,7 +223,8 @@ struct LocalAPI {
         "windowed": String(counts.windowed), "demoted": String(counts.demoted),
         "superseded": String(counts.superseded), "dropped": String(counts.dropped),
         "rejected": String(counts.rejected), "repeated": String(counts.repeated),
-        "written": String(room.written), "acknowledged": String(room.acknowledged),
+        "written": String(room.written), "conflated": String(room.conflated),
+        "acknowledged": String(room.acknowledged),
       ]),
     ])
   }

@@ -70,8 +70,19 @@ public struct ServerConfiguration: Sendable, Hashable {
         wrong(member.name, "is \(member.value.described); \(problem)", at: member.value.range.lowerBound)
       }
     }
+    if let member = members.first(where: { $0.name == "silence-seconds" || $0.name == "ping-seconds" }),
+      keepAlive.silence <= keepAlive.ping
+    {
+      wrong(
+        "silence-seconds",
+        "is \(JSONWriter.seconds(keepAlive.silence)) and ping-seconds \(JSONWriter.seconds(keepAlive.ping)); a peer must be pinged before its silence counts",
+        at: member.value.range.lowerBound)
+    }
     guard findings.isEmpty else { throw Findings(findings) }
   }
+
+  /// Whether only programs on this machine can reach the server.
+  public var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
 
   /// Takes `HOST:PORT`, `[IPv6]:PORT`, `HOST` or `:PORT`.
   ///

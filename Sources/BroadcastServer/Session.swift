@@ -64,7 +64,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
 
   func writable(_ connection: Connection) {
     while let next = outbox.first, connection.send(next.bytes) {
-      next.broadcast?.record?.written += 1
+      if let broadcast = next.broadcast { countWritten(broadcast) }
       outbox.removeFirst()
     }
     stalledSince = outbox.isEmpty ? nil : registry.now
@@ -215,7 +215,6 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   func deliver(_ broadcast: Broadcast) {
     guard let connection else { return }
     let bytes = connection.kind == .webSocket ? broadcast.webSocketFrame : broadcast.event
-    subscriptions[broadcast.channel]?.room.written += 1
     enqueue(bytes, broadcast)
   }
 
@@ -246,10 +245,16 @@ final class Session: StreamHandler, Subscriber, IntentListener {
     }
   }
 
+  /// The socket took it: only now it counts as written.
+  private func countWritten(_ broadcast: Broadcast) {
+    broadcast.record?.written += 1
+    broadcast.room?.written += 1
+  }
+
   private func enqueue(_ bytes: OutgoingBytes, _ broadcast: Broadcast? = nil) {
     guard let connection, connection.isOpen else { return }
     if outbox.isEmpty, connection.send(bytes) {
-      broadcast?.record?.written += 1
+      if let broadcast { countWritten(broadcast) }
       return
     }
     stalledSince = stalledSince ?? registry.now
@@ -259,6 +264,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
       isIrreplaceable: broadcast?.isIrreplaceable ?? true)
     if let replaced = added.replaced?.broadcast {
       subscriptions[replaced.channel]?.receipts.conflated(replaced.position.sequence)
+      replaced.room?.conflated += 1
     }
     guard added.fits else {
       connection.close(code: 1013, reason: "this connection is too slow for its channels; come back later")

@@ -55,7 +55,8 @@ final class ClientSocket: WebSocketEndpoint {
         }
       }
     }
-    if !started { fail(.unreachable(address: target.address, reason: "connection refused")) }
+    // lws answers at once only when it can't look the name up.
+    if !started { fail(.unreachable(address: target.address, reason: "unknown host")) }
   }
 
   func send(_ text: [UInt8]) {
@@ -223,7 +224,9 @@ final class ClientSocket: WebSocketEndpoint {
     } else if reason.hasPrefix("HS:") || reason.contains("header") {
       fail(.badHandshake(address: target.address, reason: reason))
     } else {
-      fail(.unreachable(address: target.address, reason: reason))
+      // What lws says when the kernel refused the connection (lib/core-net/close.c).
+      let isRefusal = reason == "closed before established"
+      fail(.unreachable(address: target.address, reason: isRefusal ? "connection refused" : reason))
     }
   }
 

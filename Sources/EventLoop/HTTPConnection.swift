@@ -151,6 +151,11 @@ final class HTTPConnection {
   private func readHead() -> Bool {
     // Empty lines before a request are skipped (RFC 9112 section 2.2).
     while input.starts(with: [0x0d, 0x0a]) { input.removeFirst(2) }
+    // A method is a token; a TLS hello, or any other protocol's first byte, is answered at once.
+    if let first = input.first, !isTokenByte(first), first != 0x0d {
+      refuse(400, "BadRequest")
+      return false
+    }
     guard let end = headEnd() else {
       if input.count > server.options.maxHeaderBytes { refuse(431, "HeadersTooLarge") }
       return false

@@ -36,6 +36,8 @@ final class LibwebsocketsContext {
   private var endpoints: [ObjectIdentifier: WebSocketEndpoint] = [:]
   private let eventPipe: Int32
   private let decoys: [Int32]
+  /// More than other threads open in the moment of a destruction. Four were too few beside a whole test suite.
+  private static let decoyCount = 64
   private let loopList: UnsafeMutablePointer<UnsafeMutableRawPointer?>
 
   init(loop: EventLoop) throws {
@@ -65,7 +67,7 @@ final class LibwebsocketsContext {
     let before = polledDescriptors(of: loop)
     let made = Statics.withProcessLock { () -> OpaquePointer? in
       lws_set_log_level(0, nil)
-      decoys = (0..<4).map { _ in open("/dev/null", O_RDONLY | O_CLOEXEC) }
+      decoys = (0..<Self.decoyCount).map { _ in open("/dev/null", O_RDONLY | O_CLOEXEC) }
       return lws_create_context(&info)
     }
     eventPipe = polledDescriptors(of: loop).subtracting(before).first ?? -1

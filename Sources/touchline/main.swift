@@ -1,3 +1,3 @@
 import Foundation
 
-exit(Touchline.run(Array(CommandLine.arguments.dropFirst())))
+exit(Touchline.run(CommandLine.arguments))

@@ -29,6 +29,13 @@ enum ClientOptions {
     try arguments.value("--format", "plain or json") { ["plain": false, "json": true][$0] } ?? false
   }
 
+  /// How long a message is tried again.
+  static func patience(_ arguments: Arguments) throws(UsageError) -> Double {
+    try arguments.value("--retry-for", "\(DurationText.rule), not below 0,") { text in
+      DurationText.seconds(text).flatMap { $0 >= 0 ? $0 : nil }
+    } ?? 60
+  }
+
   /// A duration, such as `90s` or `2m`.
   static func duration(_ name: String, _ arguments: Arguments) throws(UsageError) -> Double? {
     try arguments.value(name, DurationText.rule) { DurationText.seconds($0) }

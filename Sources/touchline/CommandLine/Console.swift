@@ -54,7 +54,11 @@ enum Console {
         var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         _ = Foundation.poll(&poll, 1, 1_000)
       } else if errno != EINTR {
-        if descriptor == STDOUT_FILENO { exit(errno == EPIPE ? 0 : 1) }
+        if descriptor == STDOUT_FILENO {
+          if errno == EPIPE { exit(0) }
+          note("touchline: standard output can't be written: \(String(cString: strerror(errno)))")
+          exit(1)
+        }
         return
       }
     }

@@ -22,7 +22,7 @@ enum Files {
     do {
       data = try handle.read(upToCount: Limits.fileBytes + 1) ?? Data()
     } catch {
-      throw CommandFailure("\(name) can't be read: \(error.localizedDescription)")
+      throw CommandFailure("\(name) can't be read; is it closed, or not allowed for this user?")
     }
     guard data.count <= Limits.fileBytes else {
       throw CommandFailure("\(name) has more than \(Limits.fileBytes) bytes; that can't be meant")

@@ -32,7 +32,7 @@ enum ScriptSource {
     do {
       return try OpenFootballFeed(file: bytes).match(named: query).script()
     } catch let findings as Findings {
-      throw CommandFailure(findings.all.map { "\(path):\($0)" }.joined(separator: "\n"))
+      throw CommandFailure(findings.listed(in: path))
     } catch {
       throw CommandFailure("\(path): \(error)")
     }
@@ -44,8 +44,12 @@ enum ScriptSource {
     do throws(Findings) {
       script = try MatchScript(file: bytes)
     } catch {
-      throw CommandFailure(
-        "the script can't be played:\n" + error.all.map { "\(path):\($0)" }.joined(separator: "\n"))
+      let root = (try? JSONDocument(bytes))?.root
+      if root?["matches"] != nil || root?["rounds"] != nil {
+        throw CommandFailure(
+          "\(path) looks like an openfootball file; try: --openfootball \(path) --match 'TEAM TEAM'")
+      }
+      throw CommandFailure("\(path) is no match script:\n\(error.listed(in: path))")
     }
     let stem = URL(fileURLWithPath: path).lastPathComponent.split(separator: ".").first.flatMap {
       ChannelAlias(String($0))
@@ -61,5 +65,13 @@ enum ScriptSource {
       return (script, definition, alias.name)
     case nil: return (script, nil, stem?.name)
     }
+  }
+}
+
+extension Findings {
+  /// The first findings, one a line with the file's name, and how many more there are.
+  func listed(in path: String) -> String {
+    let shown = all.prefix(20).map { "\(path):\($0)" }
+    return (shown + (all.count > 20 ? ["and \(all.count - 20) more"] : [])).joined(separator: "\n")
   }
 }

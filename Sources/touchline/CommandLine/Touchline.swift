@@ -1,5 +1,6 @@
 import BroadcastChannels
 import BroadcastServer
+import Foundation
 
 /// The program: finds the command and turns its errors into exit codes.
 enum Touchline {
@@ -25,7 +26,19 @@ enum Touchline {
     """
   }
 
-  static func run(_ words: [String]) -> Int32 {
+  /// Runs what the process was started with.
+  static func run(_ arguments: [String]) -> Int32 {
+    // Swift repairs what is not UTF-8 with U+FFFD; publishing that would change what somebody typed.
+    let isRepaired = zip(arguments, CommandLine.unsafeArgv.bytes).contains { !$0.utf8.elementsEqual($1) }
+    guard !isRepaired else {
+      Console.note(
+        "touchline: an argument is not valid UTF-8; give it as a file (@FILE) or on standard input")
+      return 2
+    }
+    return carryOut(Array(arguments.dropFirst()))
+  }
+
+  private static func carryOut(_ words: [String]) -> Int32 {
     guard let name = words.first else {
       Console.note(overview)
       return 2
@@ -35,7 +48,7 @@ enum Touchline {
         Console.printText(overview)
         return 0
       }
-      return run([words[1], "--help"])
+      return carryOut([words[1], "--help"])
     }
     if name == "--version" || name == "version" {
       Console.print("touchline \(TouchlineVersion.current)")
@@ -66,4 +79,15 @@ enum Touchline {
     }
   }
 
+}
+
+extension UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> {
+  /// The bytes of each argument, as the kernel gave them.
+  fileprivate var bytes: [[UInt8]] {
+    (0..<Int(CommandLine.argc)).map { index in
+      self[index].map {
+        Array(UnsafeBufferPointer(start: $0, count: strlen($0))).map(UInt8.init(bitPattern:))
+      } ?? []
+    }
+  }
 }

@@ -35,7 +35,7 @@ enum PlayCommand: Command {
       } ?? 60
     let server = try ClientOptions.server(arguments)
     let isJSON = try ClientOptions.isJSON(arguments)
-    let patience = try ClientOptions.duration("--retry-for", arguments) ?? 60
+    let patience = try ClientOptions.patience(arguments)
     let (script, definition, proposal) = try ScriptSource.load(arguments)
     guard let name = arguments["--channel"] ?? proposal else {
       throw arguments.error("the script names no channel; say --channel NAME")
@@ -63,6 +63,7 @@ private final class Player {
   private var next = 0
   private var answered = 0
   private var refused = 0
+  private var endIsDropped = false
   private var outcomes: [Outcome: Int] = [:]
 
   init(
@@ -83,7 +84,13 @@ private final class Player {
     let administration = ChannelAdministration(loop: client.loop, server: server)
     administration.show(name) { [self] result in
       switch result {
-      case .success(let channel): begin(channel)
+      case .success(let channel):
+        if speed != 1 {
+          Console.note(
+            "the channel \(name) is there already: its budget and windows run in real time, the match at \(JSONWriter.seconds(speed))×; play into a new one (--channel NAME) for the match's own decisions"
+          )
+        }
+        begin(channel)
       case .failure(let failure) where failure.reason == RefusalReason.channelNotRegistered.rawValue:
         guard let alias = ChannelAlias(name), ChannelID(name)?.base64.hasSuffix("=") != true else {
           client.fail("\(failure)")
@@ -144,12 +151,18 @@ private final class Player {
       switch answer {
       case .success(let frame):
         outcomes[frame.outcome, default: 0] += 1
+        if frame.outcome == .dropped, step.event == .end { endIsDropped = true }
         Console.print(
           isJSON ? PublishAnswer.json(frame, line: step.line) : plain(step, frame.outcome.rawValue))
       case .failure(let failure):
         refused += 1
         Console.print(isJSON ? PublishAnswer.json(failure, line: step.line) : plain(step, "refused"))
         Console.note("line \(step.line): \(failure)")
+        if failure.reason == RefusalReason.channelNotRegistered.rawValue {
+          publisher?.close()
+          client.fail(
+            "the channel is gone; stopped after \(answered - refused) of \(script.steps.count) messages")
+        }
       }
       if answered == script.steps.count { finish() }
     }
@@ -183,7 +196,9 @@ private final class Player {
     }
     let summary = (parts + (refused > 0 ? ["\(refused) refused"] : [])).joined(separator: ", ")
     Console.note("played \(messageCount): \(summary)")
-    if refused > 0 {
+    if endIsDropped {
+      client.fail("the end was dropped, over the channel's budget: cards stay until the system ends them")
+    } else if refused > 0 {
       client.fail("\(refused) of \(messageCount) refused")
     } else {
       client.finish(0)

@@ -54,7 +54,7 @@ enum PublishCommand: Command {
     let client = try ClientRun()
     let publisher = Publisher(
       loop: client.loop, server: server, channel: channel,
-      patience: try ClientOptions.duration("--retry-for", arguments) ?? 60, notice: { Console.note($0) })
+      patience: try ClientOptions.patience(arguments), notice: { Console.note($0) })
     if isFeed {
       let feed = Feed(client, publisher, options, failFast: arguments.has("--fail-fast"), isJSON: isJSON)
       try feed.start()
@@ -92,6 +92,9 @@ enum PublishCommand: Command {
       priority =
         try arguments.value("--priority", "10, 5 or 1") { Int($0).flatMap { Priority(rawValue: $0) } }
         ?? .immediate
+      if event == .update, arguments.has("--dismiss-in") {
+        throw arguments.error("--dismiss-in goes with --event end")
+      }
       staleIn = try ClientOptions.duration("--stale-in", arguments)
       staleAt = try arguments.value("--stale-at", TimeText.rule) { TimeText.date($0) }
         .map { Int64($0.timeIntervalSince1970) }
@@ -196,7 +199,11 @@ private final class Feed {
 
   private func listen() throws {
     guard watch == nil, !hasEnded else { return }
-    watch = try client.loop.watchReadable(STDIN_FILENO) { [self] in read() }
+    do {
+      watch = try client.loop.watchReadable(STDIN_FILENO) { [self] in read() }
+    } catch {
+      throw CommandFailure("standard input can't be read; is it closed?")
+    }
   }
 
   private func resume() {

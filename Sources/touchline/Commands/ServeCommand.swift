@@ -12,7 +12,9 @@ enum ServeCommand: Command {
     options: [
       Option("--listen", "HOST:PORT", "where to listen (default 127.0.0.1:8080; port 0 takes a free one)"),
       Option("--store", "PATH|memory", "where channels are kept: an SQLite file, or memory (default memory)"),
-      Option("--channels", "DIR", "a folder of channel definitions, <alias>.json each, created when missing"),
+      Option(
+        "--channels", "DIR",
+        "a folder of definitions, <alias>.json each; channels that are missing are created"),
       Option("--config", "FILE", "a JSON file with these settings and a few more; flags win over it"),
       Option("--log-level", "LEVEL", "debug, info, warning or error (default info)"),
     ],
@@ -39,7 +41,7 @@ enum ServeCommand: Command {
           try ChannelLibrary.load(folder: folder)
         } ?? []
     } catch {
-      throw CommandFailure("a channel definition is broken:\n\(error)")
+      throw CommandFailure("the channel definitions can't be used:\n\(error)")
     }
     EventLoop.raiseDescriptorLimit()
     let loop = try EventLoop()
@@ -47,7 +49,14 @@ enum ServeCommand: Command {
       try configuration.store.map { try SQLiteChannelStore(path: $0) } ?? MemoryChannelStore()
     let server = try start(loop, configuration, store, definitions, log)
     Console.print("listening on http://\(server.address)")
-    log(.info, "provider tokens are not checked: this is the loopback development mode")
+    if configuration.isLoopback {
+      log(.info, "provider tokens are not checked: this is the loopback development mode")
+    } else {
+      log(
+        .warning,
+        "provider tokens are not checked, and \(configuration.host) can be reached from elsewhere: anyone there may publish, read and delete"
+      )
+    }
     for signal in [SIGTERM, SIGINT] {
       loop.onSignal(signal) { server.shutDown() }
     }
