@@ -24,7 +24,7 @@ public enum SubscriberEvent: Sendable {
 ///
 /// It reconnects by itself with exponential back-off and full jitter, resumes each channel where it stood, counts what
 /// it missed by epoch and sequence number, and acknowledges what it got.
-public final class ChannelSubscriber: WebSocketClientHandler {
+public final class ChannelSubscriber {
   /// One channel, by the name that the caller knows it by.
   private struct Subscription {
     let name: String
@@ -36,17 +36,11 @@ public final class ChannelSubscriber: WebSocketClientHandler {
   }
 
   private let loop: EventLoop
-  private let server: ServerAddress
   private let waits: Bool
   private let handler: (SubscriberEvent) -> Void
   private var subscriptions: [Subscription]
-  private var socket: WebSocketClient?
-  private var backoff = Backoff()
-  private var random = SystemRandomNumberGenerator()
-  private var hasConnected = false
-  private var isClosed = false
+  private var session: KeptSession?
   private var acknowledging: LoopTimer?
-  private var watchdog: LoopTimer?
 
   /// Seconds after which messages are acknowledged together.
   private static let acknowledgeDelay = 0.1
@@ -65,23 +59,17 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     handler: @escaping (SubscriberEvent) -> Void
   ) {
     self.loop = loop
-    self.server = server
     self.waits = waits
     self.handler = handler
     subscriptions = channels.map { Subscription(name: $0, position: since) }
-    connect()
-    watchdog = loop.schedule(after: Limits.pingSeconds, every: Limits.pingSeconds) { [weak self] in
-      self?.watch()
-    }
+    session = KeptSession(loop: loop, server: server, waits: waits) { [weak self] in self?.take($0) }
   }
 
   /// Unsubscribes from everything and closes the connection.
   public func close() {
-    isClosed = true
     acknowledging?.cancel()
-    watchdog?.cancel()
-    socket?.close(code: 1000, reason: "done")
-    socket = nil
+    session?.close()
+    session = nil
   }
 
   /// Ends one channel's subscription, as a dismissed activity does.
@@ -91,7 +79,7 @@ public final class ChannelSubscriber: WebSocketClientHandler {
       return
     }
     subscriptions[index].isFinished = true
-    if subscriptions[index].id != nil { socket?.send(text: ClientFrame.unsubscribe(name)) }
+    if subscriptions[index].id != nil { session?.send(ClientFrame.unsubscribe(name)) }
   }
 
   /// Says that a message was displayed; it is told to the server with the next acknowledgement.
@@ -106,50 +94,42 @@ public final class ChannelSubscriber: WebSocketClientHandler {
   /// - Returns: false while there is no connection: press again later.
   @discardableResult
   public func send(intent id: String, action: String, of name: String) -> Bool {
-    guard let socket, socket.isOpen else { return false }
-    socket.send(text: ClientFrame.intent(name, action: action, intentID: id))
-    return true
+    session?.send(ClientFrame.intent(name, action: action, intentID: id)) ?? false
   }
 
   // MARK: Connection
 
-  private func connect() {
-    guard !isClosed else { return }
-    socket = WebSocketClient(
-      loop: loop, url: server.webSocket("/v1/events"), subprotocols: ["touchline.v1"], handler: self)
-  }
-
-  private func reconnect(_ problem: String) {
-    guard !isClosed else { return }
-    socket = nil
-    for index in subscriptions.indices { subscriptions[index].id = nil }
-    guard hasConnected || waits else {
-      handler(
-        .failed(
-          RequestFailure(unreachable: problem, server)))
-      return
-    }
-    let wait = backoff.next(using: &random)
-    handler(.disconnected(problem: problem, retryIn: wait))
-    loop.schedule(after: wait) { [weak self] in self?.connect() }
-  }
-
-  /// Finds out that a server has gone silent, which TCP alone may not for minutes.
-  private func watch() {
-    guard let socket, socket.isOpen else { return }
-    if loop.now - socket.lastHeard > Limits.silenceSeconds {
-      socket.close(code: 1001, reason: "nothing was heard from the server")
-    } else {
-      socket.ping()
+  private func take(_ event: KeptSession.Event) {
+    switch event {
+    case .opened:
+      for index in subscriptions.indices where !subscriptions[index].isFinished { subscribe(index) }
+    case .frame(let frame): take(frame)
+    case .lost(let problem, let wait):
+      for index in subscriptions.indices { subscriptions[index].id = nil }
+      handler(.disconnected(problem: problem, retryIn: wait))
+    case .failed(let failure): handler(.failed(failure))
     }
   }
 
   private func subscribe(_ index: Int) {
     let subscription = subscriptions[index]
-    socket?.send(text: ClientFrame.subscribe(subscription.name, since: subscription.position))
+    session?.send(ClientFrame.subscribe(subscription.name, since: subscription.position))
   }
 
   // MARK: Frames
+
+  private func take(_ frame: ServerFrame) {
+    switch frame {
+    case .subscribed(let frame): subscribed(frame)
+    case .message(let frame): message(frame)
+    case .error(let frame): refused(frame)
+    case .unsubscribed(let channel, let reason, _) where reason == "deleted":
+      if let index = subscriptions.firstIndex(where: { $0.id == channel && !$0.isFinished }) {
+        finish(index, RequestFailure(reason: "deleted", "the channel was deleted"))
+      }
+    default: break
+    }
+  }
 
   private func subscribed(_ frame: SubscribedFrame) {
     guard
@@ -211,8 +191,8 @@ public final class ChannelSubscriber: WebSocketClientHandler {
       let displayed = subscriptions[index].displayed.suffix(Limits.displayedPerAcknowledgement)
       subscriptions[index].toAcknowledge = nil
       subscriptions[index].displayed = []
-      socket?.send(
-        text: ClientFrame.acknowledge(
+      session?.send(
+        ClientFrame.acknowledge(
           subscriptions[index].name, sequence: sequence, displayed: Array(displayed)))
     }
   }
@@ -238,44 +218,4 @@ public final class ChannelSubscriber: WebSocketClientHandler {
     subscriptions[index].isFinished = true
     handler(.finished(channel: subscriptions[index].name, failure))
   }
-
-  // MARK: WebSocketClientHandler
-
-  /// The session stands: every channel is subscribed to.
-  public func opened(_ client: WebSocketClient) {
-    hasConnected = true
-    backoff.reset()
-    for index in subscriptions.indices where !subscriptions[index].isFinished { subscribe(index) }
-  }
-
-  /// A frame came.
-  public func received(text: [UInt8], _ client: WebSocketClient) {
-    let frame: ServerFrame?
-    do throws(FrameError) {
-      frame = try ServerFrame.read(text)
-    } catch {
-      if case .broken(let problem) = error { handler(.failed(RequestFailure(problem))) }
-      return
-    }
-    switch frame {
-    case .subscribed(let frame): subscribed(frame)
-    case .message(let frame): message(frame)
-    case .error(let frame): refused(frame)
-    case .unsubscribed(let channel, let reason, _) where reason == "deleted":
-      if let index = subscriptions.firstIndex(where: { $0.id == channel && !$0.isFinished }) {
-        finish(index, RequestFailure(reason: "deleted", "the channel was deleted"))
-      }
-    default: break
-    }
-  }
-
-  /// The connection ended.
-  public func closed(_ client: WebSocketClient, code: UInt16?, reason: String) {
-    let detail = [code.map(String.init), reason.isEmpty ? nil : reason].compactMap { $0 }.joined(
-      separator: " ")
-    reconnect("the connection to \(server) was lost\(detail.isEmpty ? "" : " (\(detail))")")
-  }
-
-  /// No connection came about.
-  public func failed(_ client: WebSocketClient, _ error: WebSocketClientError) { reconnect("\(error)") }
 }

@@ -186,6 +186,7 @@ enum Statics {
 
   static let protocolName: StaticString = "touchline"
 
+  /// Safe to share: written once here, and only read by lws.
   nonisolated(unsafe) static let protocols: UnsafePointer<lws_protocols> = {
     let list = UnsafeMutablePointer<lws_protocols>.allocate(capacity: 2)
     list.initialize(repeating: lws_protocols(), count: 2)
@@ -198,7 +199,7 @@ enum Statics {
     return UnsafePointer(list)
   }()
 
-  /// All zero: no validity pings, no hang-up, no timer a connection (lib/core-net/wsi-timeout.c,
+  /// Safe to share: never written again. All zero: no validity pings, no hang-up, no timer a connection (lib/core-net/wsi-timeout.c,
   /// _lws_validity_confirmed_role).
   nonisolated(unsafe) static let neverProbe: UnsafePointer<lws_retry_bo_t> = {
     let policy = UnsafeMutablePointer<lws_retry_bo_t>.allocate(capacity: 1)

@@ -7,6 +7,8 @@ import Synchronization
 
 /// Hands work from any thread to the thread of an ``EventLoop``.
 public final class LoopRemote: Sendable {
+  /// `@unchecked` is safe: it lives inside the lock, and the handle is used for uv_async_send() alone, which libuv allows
+  /// from any thread.
   private struct State: @unchecked Sendable {
     var jobs: [@Sendable () -> Void] = []
     var wake: UnsafeMutablePointer<uv_async_t>?

@@ -87,9 +87,9 @@ struct Arguments {
       guard values[option.name] == nil else {
         throw UsageError(command: command, message: "\(option.name) was given twice")
       }
-      if let placeholder = option.value {
+      if let expected = option.value {
         guard let value = parts.count == 2 ? parts[1] : words.popFirst() else {
-          throw UsageError(command: command, message: "\(option.name) needs a value: \(placeholder)")
+          throw UsageError(command: command, message: "\(option.name) needs a value: \(expected)")
         }
         values[option.name] = value
       } else {
