@@ -59,6 +59,9 @@ public enum Limits {
   /// Sequence numbers in one acknowledgement's list of displayed messages.
   public static let displayedPerAcknowledgement = 256
 
+  /// Actions of one activity. Touchline: the digits that press them.
+  public static let actionsPerActivity = 9
+
   // MARK: Windows
 
   /// Alerts and ends that wait in one delivery window. Touchline: they are never replaced, so a full window

@@ -31,6 +31,8 @@ public struct Verdict: Sendable {
   public let deferred: [Place]
   /// Messages that a device ignored, as older or after the end.
   public let ignored: [Place]
+  /// Whether a message came after the end, which no device shows.
+  public let isSentAfterEnd: Bool
   /// When the card was stale.
   public let stale: [Stretch]
   /// When the screen lit up.
@@ -60,6 +62,7 @@ public struct Verdict: Sendable {
     swallowed = places("superseded")
     deferred = places("deferred")
     ignored = places("ignored-older", "ignored-after-end")
+    isSentAfterEnd = !places("ignored-after-end").isEmpty
     alerts = places("alert")
     end = places("end").first
     reachedLifetime = events.contains { $0.cause == "lifetime" }
@@ -85,6 +88,7 @@ public struct Verdict: Sendable {
   /// Whether something is lost or wrong: a message that no device shows, or one that check calls an error.
   public var isBad: Bool {
     overBudget["dropped"] != nil || overBudget["rejected"] != nil || unsent > 0 || end == nil
+      || isSentAfterEnd
       || findings.contains { $0.severity == .error }
   }
 }

@@ -92,6 +92,11 @@ import Testing
   /// Each text has one thing wrong, on line 2: its key, and what was expected.
   @Test(
     arguments: [
+      (
+        #""content-state": {"n":"Int"}, "actions": {"two": {"sets": {"n":"two"}}}"#,
+        "state-type actions.two.sets.n",
+        "Int was expected"
+      ),
       (#""frequent-update": true"#, "unknown-key frequent-update", #"did you mean "frequent-updates"?"#),
       (#""Windows": {}"#, "unknown-key Windows", #"did you mean "windows"?"#),
       (#""xyz": 1"#, "unknown-key xyz", "no key"),

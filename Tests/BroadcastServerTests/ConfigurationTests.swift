@@ -46,6 +46,8 @@ import Testing
     (#"{"listne":"a:1"}"#, "did you mean \"listen\"?"), (#"{"store":""}"#, "\"memory\" was expected"),
     (#"{"channels":7}"#, "channels: is the number 7"), (#"{"ping-seconds":0}"#, "from 0.1 to 86400"),
     (#"{"silence-seconds":"60"}"#, "silence-seconds: is the string"),
+    (#"{"ping-seconds":60,"silence-seconds":4}"#, "a peer must be pinged before its silence counts"),
+    (#"{"ping-seconds":60}"#, "a peer must be pinged before its silence counts"),
     (#"{"log-level":"loud"}"#, "log-level: "),
     ("{\n  \"listen\": \":1\",\n  \"port\": 1\n}", "3:3: error: port: is no key"),
   ])

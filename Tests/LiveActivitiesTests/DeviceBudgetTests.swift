@@ -48,6 +48,16 @@ import Testing
     #expect(phone.log.last == "20 final update active")
   }
 
+  @Test func `an alert that was merged lights the screen with the update that is shown`() throws {
+    let phone = try Self.phone()
+    try Self.receive(2, phone)
+    try phone.receive(3, at: 2, alert: "Goal")
+    try phone.receive(4, at: 3)
+    #expect(phone.device["final"]?.alert == nil && phone.shown() == 2)
+    phone.run(to: 1_800)
+    #expect(phone.shown() == 4 && phone.device["final"]?.alert?.alert.title == .literal("Goal"))
+  }
+
   @Test func `over budget the updates merge to the newest, and the card says so`() throws {
     let phone = try Self.phone()
     try Self.receive(5, phone)

@@ -90,6 +90,15 @@ import Testing
     #expect(try Self.problems(Self.definition(["banner": template])) == [])
   }
 
+  @Test(arguments: [
+    ("compact-trailing", "{home|number:2} goals for France", "is at least 19 columns wide; 10 fit"),
+    ("minimal", "{home|number:6}", "is at least 6 columns wide; 5 fit"),
+  ])
+  func `what can never fit is an error`(name: String, template: String, message: String) throws {
+    let problems = try Self.problems(Self.definition([name: template]))
+    #expect(problems == ["error presentations.\(name) \(message)"])
+  }
+
   // MARK: Moving figures
 
   @Test(arguments: [

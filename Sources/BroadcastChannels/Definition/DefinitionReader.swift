@@ -193,6 +193,11 @@ struct DefinitionReader {
         "bad-value", key: "actions", "is \(value.described); an object of actions was expected", at: value)
       return []
     }
+    if actions.count > Limits.actionsPerActivity {
+      error(
+        "too-many", key: "actions", "are \(actions.count); a card has room for \(Limits.actionsPerActivity)",
+        at: value)
+    }
     return actions.compactMap { action($0, schema) }
   }
 
@@ -212,6 +217,12 @@ struct DefinitionReader {
         "is no property of the content state"
           + Suggestion.phrase(for: values[0].name, among: schema.properties.map(\.name)),
         at: sets)
+      return nil
+    }
+    let property = schema?.properties.filter { $0.name == values[0].name } ?? []
+    let wrong = ContentStateSchema(properties: property).findings(for: sets, key: "\(key).sets", in: document)
+    guard property.isEmpty || wrong.isEmpty else {
+      findings += wrong
       return nil
     }
     return ActivityAction(

@@ -171,6 +171,7 @@ public struct Device: Sendable {
   }
 
   private mutating func wait(_ payload: Payload, due: Date, isOverBudget: Bool, _ index: Int) {
+    if let alert = payload.alert { activities[index].heldAlert = alert }
     guard let old = activities[index].waiting else {
       activities[index].waiting = (payload, due, isOverBudget)
       return
@@ -185,9 +186,12 @@ public struct Device: Sendable {
     let results = activities[index].activity.receive(payload, at: now)
     var changes = results.map { Change(name: name, at: $0.at, kind: .activity($0)) }
     guard results.contains(where: { $0.cause == .update || $0.cause == .end }) else { return changes }
-    activities[index].updatedAt = now
+    // The age of a state is that of what it says, not of its arrival.
+    activities[index].updatedAt = min(now, Date(timeIntervalSince1970: Double(payload.timestamp)))
+    let alert = payload.alert ?? activities[index].heldAlert
+    activities[index].heldAlert = nil
     // A card that isn't shown lights nothing.
-    if let alert = payload.alert, !activities[index].isHidden, activities[index].activity.state != .pending {
+    if let alert, !activities[index].isHidden, activities[index].activity.state != .pending {
       activities[index].alert = (alert, now.addingTimeInterval(settings.alertSeconds))
       changes.append(Change(name: name, at: now, kind: .alert(alert)))
     }
@@ -258,6 +262,7 @@ public struct Device: Sendable {
   private mutating func clearIfGone(_ index: Int) {
     guard !activities[index].isAlive else { return }
     activities[index].waiting = nil
+    activities[index].heldAlert = nil
     activities[index].alert = nil
   }
 

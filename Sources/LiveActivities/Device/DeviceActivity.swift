@@ -28,6 +28,8 @@ public struct DeviceActivity: Sendable {
   var budget: TokenBucket
   /// The newest update that waits for the budget, or for the end of its group.
   var waiting: (payload: Payload, due: Date, isOverBudget: Bool)?
+  /// The newest alert of what waits or was merged: it lights the screen with the next update that is shown.
+  var heldAlert: Alert?
 
   init(
     name: String, definition: ChannelDefinition, activity: LiveActivity, number: Int, hourlyBudget: Int,

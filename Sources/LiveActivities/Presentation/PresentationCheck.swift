@@ -18,6 +18,11 @@ public enum PresentationCheck {
         continue
       }
       problems += read(text, key: key, definition).map { ($0.key, true, $0.message) }
+      if let columns = presentation.columns, let template = try? PresentationTemplate(text),
+        template.narrowest > columns
+      {
+        problems.append((key, true, "is at least \(template.narrowest) columns wide; \(columns) fit"))
+      }
     }
     for (presentation, text) in definition.accessibility.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
       problems += read(text, key: "accessibility.\(presentation.rawValue)", definition).map {
@@ -119,6 +124,24 @@ public enum PresentationCheck {
 }
 
 extension PresentationTemplate {
+  /// The columns that its widest line takes at least, whatever the state: each value counts as one column, or as the
+  /// width that it is padded to.
+  fileprivate var narrowest: Int {
+    lines.map { line in
+      line.contains { if case .condition = $0 { true } else { false } }
+        ? 0 : line.reduce(0) { $0 + Self.narrowest($1) }
+    }.max() ?? 0
+  }
+
+  private static func narrowest(_ piece: Piece) -> Int {
+    switch piece {
+    case .text(let text): DisplayWidth.of(text)
+    case .value(_, .number(let width)): max(1, width)
+    case .value: 1
+    case .condition: 0
+    }
+  }
+
   /// The values that are shown, each with its format, in the order of the text.
   fileprivate var values: [(path: [String], format: Format)] { lines.flatMap { $0 }.flatMap(Self.values) }
 

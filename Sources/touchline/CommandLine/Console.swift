@@ -13,6 +13,9 @@ enum Console {
   /// Tells something that is no result.
   static func note(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
 
+  /// Whether a progress line is in nobody's way: on a terminal, and not from behind another program.
+  static var showsProgress: Bool { errorIsTerminal && tcgetpgrp(STDERR_FILENO) == getpgrp() }
+
   /// Replaces the current line of standard error: progress.
   static func progress(_ line: String) { write("\r\u{1B}[K\(line)", to: STDERR_FILENO) }
 

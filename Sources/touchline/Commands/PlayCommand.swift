@@ -122,7 +122,7 @@ private final class Player {
     Console.note(
       "playing \(messageCount), \(DurationText.described(script.duration)) at \(JSONWriter.seconds(speed))×, about \(DurationText.described(script.duration / speed))"
     )
-    if Console.errorIsTerminal {
+    if Console.showsProgress {
       client.loop.schedule(after: 0.1, every: 0.1) { [self] in showProgress() }
     }
     sendDue()
@@ -147,7 +147,7 @@ private final class Player {
       expiration: step.expiration(sentAt: now, speed: speed, storagePolicy: storagePolicy))
     publisher?.publish(message) { [self] answer in
       answered += 1
-      if Console.errorIsTerminal { Console.endProgress() }
+      if Console.showsProgress { Console.endProgress() }
       switch answer {
       case .success(let frame):
         outcomes[frame.outcome, default: 0] += 1
@@ -190,7 +190,7 @@ private final class Player {
   }
 
   private func finish() {
-    if Console.errorIsTerminal { Console.endProgress() }
+    if Console.showsProgress { Console.endProgress() }
     publisher?.close()
     let parts = Outcome.allCases.compactMap { outcome in outcomes[outcome].map { "\($0) \(outcome.rawValue)" }
     }

@@ -65,7 +65,7 @@ enum RehearseCommand: Command {
   private static func moments(_ text: String) -> [Double]? {
     let words = text.split(separator: ",").map(String.init)
     let moments = words.compactMap { DurationText.clock($0) ?? DurationText.seconds($0) }
-    return moments.count == words.count && !moments.isEmpty ? moments : nil
+    return moments.count == words.count && !moments.isEmpty && moments.allSatisfy { $0 >= 0 } ? moments : nil
   }
 
   private static func json(_ event: Rehearsal.Event, _ rehearsal: Rehearsal, _ locale: String) -> String {

@@ -82,7 +82,7 @@ final class DeviceFile {
       try data.write(to: URL(fileURLWithPath: path), options: .atomic)
       written = data
     } catch {
-      throw CommandFailure("\(path) can't be written: \(error.localizedDescription)")
+      throw CommandFailure("\(path) can't be written; is its folder there, and may this user write in it?")
     }
   }
 }

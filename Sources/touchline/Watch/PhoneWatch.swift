@@ -87,7 +87,8 @@ final class PhoneWatch: WatchDisplay {
     case .networkOn: view.connection = .connecting
     case .notStarted(let name, let error, _): view.refusals[name] = error.description
     case .finished(let name, let why): view.refusals[name] = why
-    case .missedBefore, .waiting, .fileFailed: break
+    case .waiting: if view.connection != .off { view.connection = .online }
+    case .missedBefore, .fileFailed: break
     }
     switch notice {
     case .subscribed, .networkOn, .notStarted, .finished: break

@@ -101,8 +101,12 @@ enum WatchCommand: Command {
 
   /// The device as its file keeps it, with the settings of the command line.
   private static func device(_ options: WatchOptions, _ file: DeviceFile?) throws -> Device {
-    guard let file, let kept = try file.read() else {
-      return Device(settings: options.settings(over: options.standard))
+    let new = Device(settings: options.settings(over: options.standard))
+    guard let file else { return new }
+    guard let kept = try file.read() else {
+      // Who can't keep anything is told now, not at the end.
+      try file.save(new)
+      return new
     }
     do throws(DeviceSnapshot.Problem) {
       return try Device(restoring: kept, settings: options.settings(over: kept.settings), at: Date())

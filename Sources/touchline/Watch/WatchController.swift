@@ -42,7 +42,7 @@ final class WatchController {
   private var restarting: Set<String> = []
   private var deadline: LoopTimer?
   private var isLost = false
-  private var isWaiting = false
+  private var waitedFor: Set<String> = []
   private var isOver = false
 
   /// A message and when it came.
@@ -161,7 +161,10 @@ final class WatchController {
   private func subscribed(_ frame: SubscribedFrame, missed count: Int?, isResumed: Bool) {
     guard let name = names.first(where: { $0 == frame.channel || $0 == frame.alias }) else { return }
     isLost = false
+    // A channel that was made anew has another id.
+    nameOfChannel = nameOfChannel.filter { $0.value != name }
     nameOfChannel[frame.channel] = name
+    waitedFor.remove(name)
     if positions[name]?.epoch != frame.position.epoch || frame.storagePolicy == .none {
       positions[name] = frame.position
     }
@@ -243,20 +246,27 @@ final class WatchController {
     show(changes, arrival)
   }
 
+  /// Whether an activity was kept from before and its channel was not seen in this run: its event is over then.
+  private func isOrphan(_ name: String) -> Bool {
+    (device[name]?.isAlive ?? false) && !nameOfChannel.values.contains(name)
+  }
+
   private func waits(for name: String) {
-    // What was there before and is no longer is not waited for: the event is over.
-    if device[name]?.isAlive ?? false {
+    isLost = false
+    if isOrphan(name) {
       show(device.endOrphan(name, at: Date()))
-    } else if !isWaiting {
+    } else if waitedFor.insert(name).inserted {
       display.show(.waiting(name))
-      isWaiting = true
     }
   }
 
   private func finished(_ name: String, _ failure: RequestFailure) {
     let isGone = failure.reason == RefusalReason.channelNotRegistered.rawValue
-    if isGone, device[name]?.isAlive ?? false {
+    if isGone, isOrphan(name) {
       show(device.endOrphan(name, at: Date()))
+    } else if isGone, device[name]?.isAlive ?? false {
+      failures[name] = "the channel is no longer on the server"
+      tell(.finished(name, "the channel is no longer on the server"))
     } else if isGone {
       refuse(name, .unknownChannel(name: name), said: failure.description)
     } else {

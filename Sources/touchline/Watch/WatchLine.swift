@@ -98,6 +98,7 @@ struct WatchLine {
 
   private static func word(_ data: LiveActivity.Change) -> (String, Console.Style) {
     switch data.cause {
+    case .update where data.state == .pending: ("pending", .dim)
     case .update: data.state == .stale ? ("stale on arrival", .yellow) : ("live", .green)
     case .start: ("begun", .green)
     case .staleDate: ("stale", .yellow)
@@ -105,8 +106,8 @@ struct WatchLine {
     case .lifetime: ("ended after 8 h", .bold)
     case .dismissal, .person: ("dismissed", .dim)
     case .orphan: ("over", .bold)
-    case .ignoredOlder: ("older, ignored", .dim)
-    case .ignoredAfterEnd: ("after end, ignored", .dim)
+    case .ignoredOlder: ("too old", .dim)
+    case .ignoredAfterEnd: ("too late", .dim)
     }
   }
 
