@@ -86,8 +86,9 @@ public enum Limits {
   public static let pendingKeepsPerConnection = 256
   /// Seconds from accepting a connection to a whole request or handshake.
   public static let handshakeSeconds: Double = 10
-  /// Seconds of silence after which a peer is dropped, and between pings, by default.
-  public static let silenceSeconds: Double = 60
+  /// Seconds of silence after which a peer is dropped by default: with the sweep's interval of a quarter of the ping's,
+  /// it is gone within a minute.
+  public static let silenceSeconds: Double = 50
   /// Seconds between keep-alive pings by default: two may be lost before the silence counts.
   public static let pingSeconds: Double = 20
   /// Seconds given to connections to take their close frame at shutdown.

@@ -11,7 +11,8 @@ enum RenderCommand: Command {
     summary: "Print one presentation of a channel's activity as text.",
     options: [
       Option(
-        "--presentation", "NAME", Presentation.allCases.map(\.rawValue).joined(separator: ", ") + ", or all"),
+        "--presentation", "NAME",
+        Presentation.allCases.map(\.rawValue).joined(separator: ", ") + "; compact, expanded or all"),
       Option("--state", "JSON|@FILE|-", "the content state (default: empty)"),
       Option("--at", "DATE", "the moment for what ticks: Unix seconds or 2026-12-18T15:00:00Z (default now)"),
       Option("--stale", nil, "as the card looks when its state is stale"),
@@ -28,18 +29,19 @@ enum RenderCommand: Command {
       "touchline render final --presentation all --state @state.json --stale",
     ])
 
+  private static let groups = ["compact", "expanded", "all"]
+
   static func run(_ arguments: Arguments) throws -> Int32 {
     let channel = try arguments.positional(1...1, "CHANNEL")[0]
     guard let name = arguments["--presentation"] else {
       throw arguments.error("--presentation NAME is missing")
     }
-    let presentations: [Presentation]
-    if name == "all" {
-      presentations = Presentation.allCases
-    } else if let presentation = Presentation(rawValue: name) {
-      presentations = [presentation]
-    } else {
-      let hint = Suggestion.phrase(for: name, among: Presentation.allCases.map(\.rawValue))
+    // "compact" and "expanded" stand for all their parts.
+    let presentations = Presentation.allCases.filter {
+      name == "all" || $0.rawValue == name || $0.rawValue.hasPrefix("\(name)-") && groups.contains(name)
+    }
+    if presentations.isEmpty {
+      let hint = Suggestion.phrase(for: name, among: Presentation.allCases.map(\.rawValue) + groups)
       throw arguments.error("there is no presentation \"\(name)\"\(hint)")
     }
     let width =
@@ -56,7 +58,7 @@ enum RenderCommand: Command {
       state: state, attributes: definition.attributes,
       hidden: arguments.has("--locked") ? definition.sensitive : [], now: now)
     for presentation in presentations {
-      if name == "all" { Console.print("\(presentation.rawValue):") }
+      if presentations.count > 1 { Console.print("\(presentation.rawValue):") }
       var lines = PresentationText.lines(presentation, definition, context)
       if arguments.has("--spoken") {
         lines = [PresentationText.sentence(presentation, definition, context)]
