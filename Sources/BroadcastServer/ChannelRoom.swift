@@ -11,8 +11,9 @@ final class Broadcast {
   let isIrreplaceable: Bool
   /// Where connections count that they took it; nil once the message is forgotten.
   let record: MessageRecord?
-  /// Where the channel's own counts are.
-  private(set) weak var room: ChannelRoom?
+  /// Where the channel's own counts are. Held, not the room: what waits in an outbox may outlive its channel, and a weak
+  /// reference would cost each subscriber an atomic step.
+  let counts: DeliveryCounts
   private let text: [UInt8]
 
   /// The WebSocket frame.
@@ -23,12 +24,22 @@ final class Broadcast {
 
   init(_ delivery: Delivery, room: ChannelRoom, record: MessageRecord?) {
     self.channel = room.channel.id
-    self.room = room
+    counts = room.counts
     self.record = record
     position = delivery.position
     isIrreplaceable = delivery.message.payload.isIrreplaceable
     text = ServerFrame.message(delivery, channel: room.channel.id).text
   }
+}
+
+/// A channel's deliveries, counted one a subscriber and message.
+final class DeliveryCounts {
+  /// Messages that sockets took.
+  var written = 0
+  /// Messages that a newer one replaced before a slow socket could take them.
+  var conflated = 0
+  /// Messages that subscribers said that they received.
+  var acknowledged = 0
 }
 
 /// A channel in the hub: its rules, its subscribers, and its place in time.
@@ -39,12 +50,8 @@ final class ChannelRoom {
   }
   private(set) var definition: ChannelDefinition
 
-  /// Messages that sockets took, one a subscriber and delivery.
-  var written = 0
-  /// Messages that a newer one replaced before a slow socket could take them.
-  var conflated = 0
-  /// The highest sequence numbers that subscribers acknowledged, added up.
-  var acknowledged = 0
+  /// What became of its deliveries.
+  let counts = DeliveryCounts()
 
   /// What became of the last messages.
   private(set) var messages = MessageLog()

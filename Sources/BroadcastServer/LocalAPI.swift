@@ -223,8 +223,8 @@ struct LocalAPI {
         "windowed": String(counts.windowed), "demoted": String(counts.demoted),
         "superseded": String(counts.superseded), "dropped": String(counts.dropped),
         "rejected": String(counts.rejected), "repeated": String(counts.repeated),
-        "written": String(room.written), "conflated": String(room.conflated),
-        "acknowledged": String(room.acknowledged),
+        "written": String(room.counts.written), "conflated": String(room.counts.conflated),
+        "acknowledged": String(room.counts.acknowledged),
       ]),
     ])
   }

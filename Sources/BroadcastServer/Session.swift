@@ -170,7 +170,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
     }
     let news = subscription.receipts.acknowledge(sequence, displayed: displayed)
     subscriptions[room.channel.id] = subscription
-    room.acknowledged += news.count
+    room.counts.acknowledged += news.count
     for span in news.received { room.messages.acknowledge(span, but: news.skipped) }
     for number in news.displayed { room.messages.display(number) }
     send(
@@ -248,7 +248,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   /// The socket took it: only now it counts as written.
   private func countWritten(_ broadcast: Broadcast) {
     broadcast.record?.written += 1
-    broadcast.room?.written += 1
+    broadcast.counts.written += 1
   }
 
   private func enqueue(_ bytes: OutgoingBytes, _ broadcast: Broadcast? = nil) {
@@ -264,7 +264,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
       isIrreplaceable: broadcast?.isIrreplaceable ?? true)
     if let replaced = added.replaced?.broadcast {
       subscriptions[replaced.channel]?.receipts.conflated(replaced.position.sequence)
-      replaced.room?.conflated += 1
+      replaced.counts.conflated += 1
     }
     guard added.fits else {
       connection.close(code: 1013, reason: "this connection is too slow for its channels; come back later")

@@ -107,3 +107,9 @@ func closeReasonBytes(_ reason: String) -> [UInt8] {
   if let last = bytes.last, last >= 0x80 { bytes.removeLast() }
   return bytes
 }
+
+/// Code and reason of a peer's close frame, whose body may be empty (RFC 6455 section 5.5.1).
+func closeFrame(_ body: UnsafeRawBufferPointer) -> (code: UInt16?, reason: String) {
+  guard body.count >= 2 else { return (nil, "") }
+  return (UInt16(body[0]) << 8 | UInt16(body[1]), String(decoding: body.dropFirst(2), as: UTF8.self))
+}

@@ -199,8 +199,8 @@ enum Statics {
     return UnsafePointer(list)
   }()
 
-  /// Safe to share: never written again. All zero: no validity pings, no hang-up, no timer a connection (lib/core-net/wsi-timeout.c,
-  /// _lws_validity_confirmed_role).
+  /// All zero: no validity pings, no hang-up, no timer a connection (lib/core-net/wsi-timeout.c,
+  /// _lws_validity_confirmed_role). Safe to share: written once here, and only read by lws.
   nonisolated(unsafe) static let neverProbe: UnsafePointer<lws_retry_bo_t> = {
     let policy = UnsafeMutablePointer<lws_retry_bo_t>.allocate(capacity: 1)
     policy.initialize(to: lws_retry_bo_t())

@@ -186,11 +186,7 @@ final class ServerSocket: WebSocketEndpoint, Carrier {
     // Our close frame is out and this is its answer, or both crossed.
     guard closing == nil else { return -1 }
     guard peerClosing == nil else { return 0 }
-    let body = Array(UnsafeRawBufferPointer(start: data, count: data == nil ? 0 : count))
-    peerClosing =
-      body.count < 2
-      ? (nil, "")
-      : (UInt16(body[0]) << 8 | UInt16(body[1]), String(decoding: body.dropFirst(2), as: UTF8.self))
+    peerClosing = closeFrame(UnsafeRawBufferPointer(start: data, count: data == nil ? 0 : count))
     return 0
   }
 

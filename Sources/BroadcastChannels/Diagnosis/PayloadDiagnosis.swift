@@ -29,7 +29,7 @@ public enum PayloadDiagnosis {
     }
     var findings: [Finding] = []
     do throws(PayloadError) {
-      _ = try Payload(body: body)
+      _ = try Payload(document)
     } catch {
       findings.append(
         Finding(.error, "refused", key: error.key, error.problem, at: error.offset, in: document))

@@ -39,6 +39,11 @@ public struct Payload: Sendable {
     do throws(JSONSyntaxError) { document = try JSONDocument(body) } catch {
       throw PayloadError(syntax: error)
     }
+    try self.init(document)
+  }
+
+  /// Checks a body that was read already.
+  init(_ document: JSONDocument) throws(PayloadError) {
     guard document.root.members != nil else {
       throw PayloadError(
         key: "", problem: "the body is \(document.root.described); an object with \"aps\" was expected",
