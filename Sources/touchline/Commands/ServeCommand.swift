@@ -48,6 +48,10 @@ enum ServeCommand: Command {
     let store: any ChannelStore =
       try configuration.store.map { try SQLiteChannelStore(path: $0) } ?? MemoryChannelStore()
     let server = try start(loop, configuration, store, definitions, log)
+    // Before the address is printed: whoever reads it may send SIGTERM at once.
+    for signal in [SIGTERM, SIGINT] {
+      loop.onSignal(signal) { server.shutDown() }
+    }
     Console.print("listening on http://\(server.address)")
     if configuration.isLoopback {
       log(.info, "provider tokens are not checked: this is the loopback development mode")
@@ -56,9 +60,6 @@ enum ServeCommand: Command {
         .warning,
         "provider tokens are not checked, and \(configuration.host) can be reached from elsewhere: anyone there may publish, read and delete"
       )
-    }
-    for signal in [SIGTERM, SIGINT] {
-      loop.onSignal(signal) { server.shutDown() }
     }
     loop.run()
     return 0
