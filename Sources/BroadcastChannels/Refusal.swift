@@ -16,10 +16,24 @@ public enum RefusalReason: String, Sendable, CaseIterable {
   case badExpirationDate = "BadExpirationDate"
   case topicDisallowed = "TopicDisallowed"
   case badPriority = "BadPriority"
+  case badDeviceToken = "BadDeviceToken"
+  case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
+  case missingTopic = "MissingTopic"
+  case badTopic = "BadTopic"
+  case badCollapseID = "BadCollapseId"
+  case badCertificate = "BadCertificate"
+  case badCertificateEnvironment = "BadCertificateEnvironment"
+  case topicMismatch = "TopicMismatch"
+  case missingProviderToken = "MissingProviderToken"
+  case expiredProviderToken = "ExpiredProviderToken"
+  case invalidProviderToken = "InvalidProviderToken"
   case badPath = "BadPath"
   case methodNotAllowed = "MethodNotAllowed"
   case payloadTooLarge = "PayloadTooLarge"
+  case unregistered = "Unregistered"
+  case expiredToken = "ExpiredToken"
   case tooManyRequests = "TooManyRequests"
+  case tooManyProviderTokenUpdates = "TooManyProviderTokenUpdates"
   case internalServerError = "InternalServerError"
   case serviceUnavailable = "ServiceUnavailable"
   case shutdown = "Shutdown"
@@ -27,10 +41,14 @@ public enum RefusalReason: String, Sendable, CaseIterable {
   /// The HTTP status that goes with the reason.
   public var status: Int {
     switch self {
+    case .badCertificate, .badCertificateEnvironment, .topicMismatch, .missingProviderToken,
+      .expiredProviderToken, .invalidProviderToken:
+      403
     case .badPath: 404
     case .methodNotAllowed: 405
     case .payloadTooLarge: 413
-    case .tooManyRequests: 429
+    case .unregistered, .expiredToken: 410
+    case .tooManyRequests, .tooManyProviderTokenUpdates: 429
     case .internalServerError: 500
     case .serviceUnavailable, .shutdown: 503
     default: 400

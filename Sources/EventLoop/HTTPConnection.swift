@@ -19,7 +19,7 @@ final class HTTPConnection {
     case closed
   }
 
-  let remoteAddress: String
+  let peer: HTTPPeer
   var deadline: Double
   unowned(unsafe) let server: HTTPServer
   let loop: EventLoop
@@ -41,7 +41,7 @@ final class HTTPConnection {
 
   init?(descriptor: Int32, remoteAddress: String, server: HTTPServer) {
     self.descriptor = descriptor
-    self.remoteAddress = remoteAddress
+    peer = HTTPPeer(remoteAddress: remoteAddress)
     self.server = server
     loop = server.loop
     deadline = server.loop.now + server.options.handshakeTimeout
@@ -166,7 +166,7 @@ final class HTTPConnection {
     }
     let head: HTTPHead
     do {
-      head = try HTTPHead(parsing: input.prefix(end), remoteAddress: remoteAddress)
+      head = try HTTPHead(parsing: input.prefix(end), peer: peer)
     } catch {
       refuse(error.status, error.reason)
       return false
@@ -225,7 +225,7 @@ final class HTTPConnection {
       case .accept(let handler):
         guard written >= output.count else { return abort() }
         let connection = Connection(
-          kind: .webSocket, remoteAddress: remoteAddress, subprotocol: subprotocol, now: loop.now,
+          kind: .webSocket, remoteAddress: peer.remoteAddress, subprotocol: subprotocol, now: loop.now,
           handler: handler)
         letGo()
         server.becomeWebSocket(descriptor, bytes, connection, self)

@@ -25,7 +25,7 @@ struct HTTPHead {
   }
 
   /// Reads a head, given without its final empty line.
-  init(parsing bytes: ArraySlice<UInt8>, remoteAddress: String) throws(Refusal) {
+  init(parsing bytes: ArraySlice<UInt8>, peer: HTTPPeer) throws(Refusal) {
     guard !bytes.contains(0) else { throw Refusal(status: 400, reason: "BadRequest") }
     let lines = try Self.lines(bytes)
     let start = lines[0].split(separator: 0x20, omittingEmptySubsequences: false)
@@ -42,7 +42,7 @@ struct HTTPHead {
     }
 
     var request = HTTPRequest(
-      method: String(decoding: start[0], as: UTF8.self), path: "", remoteAddress: remoteAddress)
+      method: String(decoding: start[0], as: UTF8.self), path: "", peer: peer)
     try Self.readTarget(start[1], into: &request)
     for line in lines.dropFirst() { request.fields.append(try Self.field(line)) }
     let hosts = request.fields.count { $0.name == "host" }

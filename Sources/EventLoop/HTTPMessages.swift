@@ -1,7 +1,18 @@
 // Why: requests and responses as plain values, so that a service can be tested without a socket.
 
-/// A whole HTTP/1.x request.
-public struct HTTPRequest: Sendable {
+/// The connection that requests came on; all requests of a connection share it.
+public final class HTTPPeer {
+  /// The peer's numeric address, without its port.
+  public let remoteAddress: String
+  /// Room for what a service wants to know of a connection beyond one request.
+  public var userInfo: AnyObject?
+
+  /// Makes a peer.
+  public init(remoteAddress: String) { self.remoteAddress = remoteAddress }
+}
+
+/// A whole HTTP request.
+public struct HTTPRequest {
   /// As sent: methods are case-sensitive (RFC 9110 section 9.1).
   public var method: String
   /// The path without the query, percent-decoded, otherwise untouched: `//`, `.` and `..` stay, and an
@@ -11,8 +22,8 @@ public struct HTTPRequest: Sendable {
   public var rawPath: String
   /// The query's pairs in order, decoded (`+` is a space); a name without `=` has an empty value.
   public var query: [(name: String, value: String)]
-  /// The peer's numeric address, without its port.
-  public var remoteAddress: String
+  /// The connection that it came on.
+  public var peer: HTTPPeer
   /// The body without transfer coding, at most `maxBodyBytes` long.
   public var body: [UInt8]
   /// The body was longer than `maxBodyBytes`; the surplus is thrown away and the connection ends after
@@ -24,14 +35,15 @@ public struct HTTPRequest: Sendable {
   /// - Parameter headers: names are compared in lower case.
   public init(
     method: String, path: String, query: [(name: String, value: String)] = [],
-    headers: [(String, String)] = [], remoteAddress: String = "127.0.0.1", body: [UInt8] = [],
+    headers: [(String, String)] = [], peer: HTTPPeer = HTTPPeer(remoteAddress: "127.0.0.1"),
+    body: [UInt8] = [],
     bodyTruncated: Bool = false
   ) {
     self.method = method
     self.path = path
     self.rawPath = path
     self.query = query
-    self.remoteAddress = remoteAddress
+    self.peer = peer
     self.body = body
     self.bodyTruncated = bodyTruncated
     self.fields = headers.map { (name: $0.0.lowercased(), value: $0.1) }

@@ -59,7 +59,7 @@ public final class HTTPExchange {
     self.connection = connection
     self.loop = loop
     isHead = request.method == "HEAD"
-    remoteAddress = request.remoteAddress
+    remoteAddress = request.peer.remoteAddress
   }
 
   /// Whether an answer would reach nobody: the peer is gone, or was answered already.
