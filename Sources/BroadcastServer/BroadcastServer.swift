@@ -1,14 +1,18 @@
 import BroadcastChannels
 import ChannelStore
+import Credentials
 import EventLoop
 import Foundation
 
-/// The server: one port that speaks HTTP/1.1, WebSocket and server-sent events, on a loop that its owner runs.
+/// The server: a main port for everything, and one for providers with HTTP/2 and TLS, on a loop that its owner runs.
 public final class BroadcastServer {
   private let loop: EventLoop
+  private let configuration: ServerConfiguration
   private let hub: Hub
+  private let access: AccessControl
   private let registry: SessionRegistry
-  private let http: HTTPServer
+  private let main: HTTPServer
+  private let provider: HTTPServer?
   private let log: ServerLog
   private var isStopping = false
 
@@ -17,13 +21,15 @@ public final class BroadcastServer {
   /// - Parameters:
   ///   - loop: the loop that carries the connections; everything happens on its thread.
   ///   - definitions: channels that must exist; one that is missing is created.
-  /// - Throws: ``EventLoopError`` when it can't listen, ``StoreError`` when the store can't be read,
-  ///   ``DefinitionConflict`` when a definition can't be taken over.
+  /// - Throws: ``EventLoopError`` when it can't listen or a certificate can't be used, ``StoreError`` when the store can't
+  ///   be read, `KeyRing.Broken` when the keys can't, ``DefinitionConflict`` when a definition can't be taken over,
+  ///   ``OpenToAll`` when others could reach it and nothing is checked.
   public init(
     loop: EventLoop, configuration: ServerConfiguration, store: any ChannelStore,
     definitions: [ChannelDefinition] = [], log: ServerLog
   ) throws {
     self.loop = loop
+    self.configuration = configuration
     self.log = log
     let environment = HubEnvironment(
       now: { Date() },
@@ -31,38 +37,114 @@ public final class BroadcastServer {
         let timer = loop.schedule(after: seconds, body)
         return { timer.cancel() }
       })
+    let keys = try configuration.keys.map { try KeyRing(folder: $0) }
+    access = AccessControl(configuration, keys: keys, now: environment.now)
+    guard !access.isOpen || !configuration.isReachable || configuration.isOpenToAll else {
+      throw OpenToAll(configuration)
+    }
     hub = Hub(store: store, environment: environment, log: log)
     try hub.load()
     for definition in definitions {
       do throws(AnswerError) {
+        try access.checkDefinition(definition)
         try hub.install(definition)
       } catch {
         throw DefinitionConflict(alias: definition.alias?.name ?? "", problem: error.message)
       }
     }
     registry = SessionRegistry(loop: loop, keepAlive: configuration.keepAlive)
-    var options = ServerOptions(host: configuration.host, port: configuration.port)
+    let service = Service(
+      provider: ProviderAPI(hub: hub, access: access, strictness: configuration.strictness),
+      local: LocalAPI(
+        hub: hub, registry: registry, access: access, origins: Origins(allowed: configuration.origins),
+        startedAt: Date()))
+    main = try HTTPServer(
+      loop: loop,
+      options: Self.options(
+        configuration, configuration.listen, configuration.usesTLS ? try configuration.identity(log) : nil),
+      service: service)
+    provider = try Self.providerServer(loop, configuration, service, log)
+    self.service = service
+    for note in keys?.notes ?? [] { log(.warning, note) }
+    if access.isOpen {
+      log(
+        configuration.isReachable ? .warning : .info,
+        "no tokens are checked: whoever reaches this server may publish, read and delete (--keys changes that)")
+    }
+  }
+
+  /// The server's own reference: the listeners hold the service as long as they live, and so do we.
+  private let service: Service
+
+  /// What the main port is reached by, such as `http://127.0.0.1:8080`, with the port that it really has.
+  public var url: String { Self.url(of: main, isSecure: configuration.usesTLS) }
+
+  /// What the provider port is reached by; nil without one.
+  public var providerURL: String? { provider.map { Self.url(of: $0, isSecure: true) } }
+
+  /// The port that it really listens on.
+  public var port: UInt16 { main.port }
+
+  /// The port for providers that it really listens on; nil without one.
+  public var providerPort: UInt16? { provider?.port }
+
+  private static func url(of server: HTTPServer, isSecure: Bool) -> String {
+    "\(isSecure ? "https" : "http")://\(ListenAddress(host: server.host, port: server.port))"
+  }
+
+  private static func options(
+    _ configuration: ServerConfiguration, _ address: ListenAddress, _ identity: TLSIdentity?
+  ) -> ServerOptions {
+    var options = ServerOptions(host: address.host, port: address.port)
+    options.tls = identity
     options.maxHeaderBytes = Limits.requestHeaderBytes
     options.maxBodyBytes = Limits.requestBodyBytes
     options.maxMessageBytes = Limits.inboundFrameBytes
     options.handshakeTimeout = configuration.handshakeSeconds
     options.subprotocols = ["touchline.v1"]
-    let service = Service(
-      provider: ProviderAPI(hub: hub), local: LocalAPI(hub: hub, registry: registry, startedAt: Date()))
-    http = try HTTPServer(loop: loop, options: options, service: service)
-    self.service = service
+    return options
   }
 
-  /// The server's own reference: the listener holds the service as long as it lives, and so do we.
-  private let service: Service
-
-  /// The address that it really listens on, such as `127.0.0.1:8080`.
-  public var address: String {
-    http.host.contains(":") ? "[\(http.host)]:\(http.port)" : "\(http.host):\(http.port)"
+  private static func providerServer(
+    _ loop: EventLoop, _ configuration: ServerConfiguration, _ service: Service, _ log: ServerLog
+  ) throws -> HTTPServer? {
+    guard let address = configuration.providerListen else { return nil }
+    do {
+      return try HTTPServer(
+        loop: loop, options: options(configuration, address, try configuration.identity(log)), service: service)
+    } catch where !configuration.insistsOnProviderListen && !configuration.namesCertificates {
+      log(
+        .warning,
+        "the provider API with HTTP/2 and TLS is off: \(error); give it a place with --provider-listen, or turn it off there"
+      )
+      return nil
+    }
   }
 
-  /// The port that it really listens on.
-  public var port: UInt16 { http.port }
+  /// Reads keys and certificates again. What is broken leaves the old ones in use; sessions whose key is gone are closed
+  /// with 4003.
+  public func reload() {
+    do {
+      if let folder = configuration.keys {
+        let keys = try KeyRing(folder: folder)
+        for note in keys.notes { log(.warning, note) }
+        access.use(keys)
+        registry.recheckAccess()
+        log(.info, "the keys were read again: \(keys.teams.count) teams")
+      }
+    } catch {
+      log(.error, "the keys stay as they were:\n\(error)")
+    }
+    let secure = [configuration.usesTLS ? main : nil, provider].compactMap(\.self)
+    guard !secure.isEmpty else { return }
+    do {
+      let identity = try configuration.identity(log)
+      for server in secure { try server.reload(tls: identity) }
+      log(.info, "the certificates were read again")
+    } catch {
+      log(.error, "the certificates stay as they were: \(error)")
+    }
+  }
 
   /// Lets out what waits in the windows, closes every connection with 1001, waits until they are gone, at most
   /// ``Limits/shutdownSeconds``, and stops the loop. A second call stops at once.
@@ -74,12 +156,14 @@ public final class BroadcastServer {
     isStopping = true
     log(.info, "shutting down; \(registry.count) sessions are told")
     hub.shutDown()
-    http.stopAccepting()
+    main.stopAccepting()
+    provider?.stopAccepting()
     registry.stop()
     registry.closeAll(code: 1001, reason: "the server is shutting down")
     let deadline = loop.now + Limits.shutdownSeconds
     loop.schedule(after: 0, every: 0.01) { [self] in
-      if registry.count == 0 || loop.now >= deadline { loop.stop() }
+      let isDrained = registry.count == 0 && (provider?.connectionCount ?? 0) == 0
+      if isDrained || loop.now >= deadline { loop.stop() }
     }
   }
 }
@@ -93,6 +177,18 @@ public struct DefinitionConflict: Error, CustomStringConvertible {
 
   /// Alias and problem.
   public var description: String { "channel \"\(alias)\": \(problem)" }
+}
+
+/// A server that others could reach, and that would let everybody in.
+public struct OpenToAll: Error, CustomStringConvertible {
+  /// What was wrong and what to do.
+  public let description: String
+
+  init(_ configuration: ServerConfiguration) {
+    let address = configuration.listen.isLoopback ? configuration.providerListen : configuration.listen
+    description =
+      "\(address?.description ?? "the server") can be reached from other machines, and without keys everybody there may publish, read and delete; check tokens with --keys DIR ('touchline token new-key --dir DIR' makes one) or --client-ca FILE, or say --insecure-open"
+  }
 }
 
 /// Sends each request to the part of the interface that it belongs to.

@@ -6,6 +6,8 @@ import Foundation
 struct LocalAPI {
   let hub: Hub
   let registry: SessionRegistry
+  let access: AccessControl
+  let origins: Origins
   let startedAt: Date
 
   /// Where a path leads.
@@ -52,21 +54,34 @@ struct LocalAPI {
       guard route.methods.contains(request.method) else {
         throw AnswerError.methodNotAllowed(request.method, allowed: route.methods)
       }
-      switch route {
-      case .root: exchange.answer(Self.text(welcome))
-      case .health: exchange.answer(health)
-      case .channels: exchange.answer(request.method == "POST" ? try create(request) : list)
-      case .channel(let name):
-        let room = try room(name)
-        if request.method == "DELETE" {
-          try hub.delete(room)
-          exchange.answer(HTTPResponse(status: 204))
-        } else {
-          exchange.answer(Self.json(200, describe(room)))
-        }
-      case .stream(let name): try stream(request, name, exchange)
-      case .message(let name, let id):
-        let room = try room(name)
+      try origins.check(request)
+      if case .stream(let name) = route { return try stream(request, name, exchange) }
+      var response = try response(to: request, route)
+      response.headers += origins.headers(for: request)
+      exchange.answer(response)
+    } catch {
+      exchange.answer(Self.response(error))
+    }
+  }
+
+  private func response(to request: HTTPRequest, _ route: Route) throws(AnswerError) -> HTTPResponse {
+    let caller = try access.caller(of: request)
+    switch route {
+    case .root: return Self.text(welcome(for: caller))
+    case .health: return health
+    case .channels: return request.method == "POST" ? try create(request, caller) : list(for: caller)
+    case .channel(let name):
+      let room = try room(name)
+      guard request.method == "DELETE" else {
+        try access.checkSubscribing(to: room, by: caller)
+        return Self.json(200, describe(room))
+      }
+      try access.checkPublishing(for: room.channel.settings.app, by: caller)
+      try hub.delete(room)
+      return HTTPResponse(status: 204)
+    case .message(let name, let id):
+      let room = try room(name)
+      try access.checkSubscribing(to: room, by: caller)
         guard let record = room.messages[id.lowercased()] else {
           throw AnswerError(
             status: 404, reason: "MessageNotKnown",
@@ -74,27 +89,25 @@ struct LocalAPI {
               "the channel knows no message \"\(id.prefix(60))\"; it remembers the last \(Limits.messageRecordsPerChannel), by the unique id of the publish answer"
           )
         }
-        exchange.answer(Self.json(200, record.json(channel: room.channel.id)))
-      case .session:
-        var error = AnswerError(
-          status: 426, reason: "UpgradeRequired",
-          message: "/v1/events is a WebSocket; connect with ws:// and the subprotocol touchline.v1")
-        error.headers = [("upgrade", "websocket"), ("sec-websocket-version", "13")]
-        throw error
-      }
-    } catch {
-      exchange.answer(Self.response(error))
+      return Self.json(200, record.json(channel: room.channel.id))
+    case .session, .stream:
+      var error = AnswerError(
+        status: 426, reason: "UpgradeRequired",
+        message: "/v1/events is a WebSocket; connect with ws:// and the subprotocol touchline.v1")
+      error.headers = [("upgrade", "websocket"), ("sec-websocket-version", "13")]
+      throw error
     }
   }
 
   /// Decides on a WebSocket handshake.
   func upgrade(_ request: HTTPRequest, segments: [Substring]) -> UpgradeDecision {
     do throws(AnswerError) {
+      try origins.check(request)
       switch Self.route(segments) {
-      case .session: return .accept(Session(hub: hub, registry: registry))
-      case .stream(let name):
-        let since = try position(request)
-        return .accept(Session(hub: hub, registry: registry, initial: (try room(name), since)))
+      case .session:
+        let caller = try access.caller(of: request)
+        return .accept(Session(hub: hub, registry: registry, access: access, caller: caller))
+      case .stream(let name): return .accept(try session(request, name))
       default:
         throw AnswerError(
           status: 404, reason: "BadPath",
@@ -115,12 +128,23 @@ struct LocalAPI {
           "this is a stream: connect a WebSocket, or ask with \"Accept: text/event-stream\" (curl -N does, and EventSource in a browser)"
       )
     }
-    let session = Session(hub: hub, registry: registry, initial: (try room(name), try position(request)))
+    let session = try session(request, name)
+    let headers = Self.streamHeaders + origins.headers(for: request)
     if request.method == "HEAD" {
-      exchange.answer(HTTPResponse(status: 200, headers: Self.streamHeaders))
+      exchange.answer(HTTPResponse(status: 200, headers: headers))
     } else {
-      exchange.stream(headers: Self.streamHeaders, handler: session)
+      exchange.stream(headers: headers, handler: session)
     }
+  }
+
+  /// The session of one channel's stream.
+  private func session(_ request: HTTPRequest, _ name: String) throws(AnswerError) -> Session {
+    let caller = try access.caller(of: request)
+    let position = try position(request)
+    let room = try room(name)
+    try access.checkSubscribing(to: room, by: caller)
+    return Session(
+      hub: hub, registry: registry, access: access, caller: caller, initial: (room, position))
   }
 
   private static let streamHeaders = [("content-type", "text/event-stream"), ("cache-control", "no-store")]
@@ -157,7 +181,8 @@ struct LocalAPI {
 
   // MARK: Channels
 
-  private func create(_ request: HTTPRequest) throws(AnswerError) -> HTTPResponse {
+  private func create(_ request: HTTPRequest, _ caller: Caller) throws(AnswerError) -> HTTPResponse {
+    try access.checkProvider(caller)
     let form = "{\"alias\": \"name\", \"definition\": {…}}, with a definition as in Channels/, was expected"
     guard !request.bodyTruncated else {
       throw AnswerError(
@@ -189,14 +214,16 @@ struct LocalAPI {
     } catch {
       throw AnswerError(status: 400, reason: "BadDefinition", message: error.description)
     }
+    try access.checkPublishing(for: definition.settings.app, by: caller)
+    try access.checkDefinition(definition)
     let room = try hub.create(definition)
     var response = Self.json(201, describe(room))
     response.headers.append(("location", "/v1/channels/\(room.channel.id.pathSegment)"))
     return response
   }
 
-  private var list: HTTPResponse {
-    let channels = hub.allRooms.map { room in
+  private func list(for caller: Caller) -> HTTPResponse {
+    let channels = hub.allRooms.filter { access.maySee($0, caller) }.map { room in
       JSONWriter.object([
         "id": JSONWriter.quoted(room.channel.id.base64),
         "alias": room.channel.alias.map { JSONWriter.quoted($0.name) },
@@ -240,8 +267,9 @@ struct LocalAPI {
     return Self.json(hub.isShuttingDown ? 503 : 200, body)
   }
 
-  private var welcome: String {
-    let channels = hub.allRooms.prefix(20).map { room in
+  private func welcome(for caller: Caller) -> String {
+    let rooms = hub.allRooms.filter { access.maySee($0, caller) }
+    let channels = rooms.prefix(20).map { room in
       "  \(room.channel.alias?.name ?? room.channel.id.base64)  (\(room.channel.settings.app), \(room.subscriberCount) subscribed)\n"
     }
     return """
@@ -254,7 +282,7 @@ struct LocalAPI {
                  /v1/events                                     WebSocket, subprotocol touchline.v1
       Health     GET /healthz
 
-      Channels here (\(hub.channelCount)):
+      Channels here (\(rooms.count)):
       \(channels.isEmpty ? "  none yet; create one with: touchline channel create NAME\n" : channels.joined())
       The API is described in docs/openapi.yaml, the streams in docs/asyncapi.yaml.
 

@@ -4,11 +4,13 @@ import Foundation
 
 /// Apple's provider API for broadcast channels: the same paths, headers, statuses and reasons.
 ///
-/// The order of the checks is the documented one: path and method, channel id present and well-formed, push type,
+/// The order of the checks is the documented one: path and method, provider token, channel id present and well-formed, push type,
 /// expiration's form, priority, channel registered, policy against expiration, payload present, its size, its content.
 /// Source: "Sending channel management requests to APNs" and "Sending broadcast push notification requests to APNs".
 struct ProviderAPI {
   let hub: Hub
+  let access: AccessControl
+  let strictness: Set<ServerConfiguration.Strictness>
 
   private enum Route {
     case channels(String)
@@ -71,6 +73,7 @@ struct ProviderAPI {
     guard route.methods.contains(request.method) else {
       throw AnswerError.methodNotAllowed(request.method, allowed: route.methods)
     }
+    let caller = try access.provider(of: request)
     if let given, requestID == nil {
       throw refuse(
         .badMessageID,
@@ -79,18 +82,18 @@ struct ProviderAPI {
     }
     switch route {
     case .channels(let bundle):
-      let app = try app(bundle)
+      let app = try app(bundle, caller)
       switch request.method {
       case "POST": return try create(request, app)
       case "GET": return try read(request, app)
       default: return try delete(request, app)
       }
-    case .allChannels(let bundle): return try list(try app(bundle))
-    case .broadcast(let bundle): return try broadcast(request, try app(bundle), requestID)
+    case .allChannels(let bundle): return try list(try app(bundle, caller))
+    case .broadcast(let bundle): return try broadcast(request, try app(bundle, caller), requestID)
     }
   }
 
-  private func app(_ bundle: String) throws(AnswerError) -> BundleID {
+  private func app(_ bundle: String, _ caller: Caller) throws(AnswerError) -> BundleID {
     guard let app = BundleID(bundle.removingPercentEncoding ?? bundle) else {
       throw refuse(
         .badPath, "\"\(bundle.prefix(60))\" in the path is no bundle id (letters, digits, '-' and '.')")
@@ -99,6 +102,7 @@ struct ProviderAPI {
       throw refuse(
         .topicDisallowed, "the bundle id has a push-type suffix; leave it out on channel and broadcast paths")
     }
+    try access.checkPublishing(for: app, by: caller)
     return app
   }
 
@@ -236,7 +240,12 @@ struct ProviderAPI {
   }
 
   private func expiration(_ request: HTTPRequest) throws(AnswerError) -> Expiration? {
-    guard let text = request.header("apns-expiration") else { return nil }
+    guard let text = request.header("apns-expiration") else {
+      guard !strictness.contains(.headers) else {
+        throw refuse(.badExpirationDate, "the header apns-expiration is missing; 0, or Unix seconds, were expected")
+      }
+      return nil
+    }
     guard let seconds = Int64(text), let expiration = Expiration(unixSeconds: seconds) else {
       throw refuse(
         .badExpirationDate, "apns-expiration is \"\(text.prefix(60))\"; Unix seconds, or 0, were expected")
@@ -245,7 +254,12 @@ struct ProviderAPI {
   }
 
   private func priority(_ request: HTTPRequest) throws(AnswerError) -> Priority? {
-    guard let text = request.header("apns-priority") else { return nil }
+    guard let text = request.header("apns-priority") else {
+      guard !strictness.contains(.headers) else {
+        throw refuse(.badPriority, "the header apns-priority is missing; 10, 5 or 1 was expected")
+      }
+      return nil
+    }
     guard let number = Int(text), let priority = Priority(rawValue: number) else {
       throw refuse(.badPriority, "apns-priority is \"\(text.prefix(60))\"; 10, 5 or 1 was expected")
     }

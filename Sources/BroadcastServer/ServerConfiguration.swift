@@ -3,10 +3,48 @@ import Foundation
 
 /// How a server is set up. Flags win over a configuration file, which wins over the defaults.
 public struct ServerConfiguration: Sendable, Hashable {
+  /// What a server can be strict about. Real senders do each of these, so it is off unless somebody asks for it.
+  public enum Strictness: String, Sendable, Hashable, CaseIterable {
+    /// A broadcast without `apns-priority` or `apns-expiration` is refused: Apple documents both as required.
+    case headers
+    /// A provider token's claims have the documented types alone.
+    case tokenClaims = "token-claims"
+    /// A new provider token less than 20 minutes after the last one on a connection is refused.
+    case tokenRefresh = "token-refresh"
+  }
+
+  /// Which of Apple's two environments a server stands in for. It decides which client certificates fit.
+  public enum Environment: String, Sendable, Hashable, CaseIterable {
+    case development, production
+  }
+
   /// The address to listen on: this machine alone, unless somebody says otherwise.
-  public var host = "127.0.0.1"
-  /// The port; 0 takes a free one.
-  public var port: UInt16 = 8080
+  public var listen = ListenAddress(port: 8080)
+  /// Whether that port speaks TLS.
+  public var usesTLS = false
+  /// Where the provider API listens with TLS; nil for nowhere.
+  public var providerListen: ListenAddress? = ListenAddress(port: 8443)
+  /// Whether the server fails when it can't have ``providerListen``: so when somebody named it. The default port may
+  /// belong to another server on this machine.
+  public var insistsOnProviderListen = false
+  /// The PEM file of the certificate and its chain; nil for the development authority's.
+  public var certificate: String?
+  /// The PEM file of the certificate's key.
+  public var certificateKey: String?
+  /// The folder of the development authority; nil for its standard place.
+  public var tlsFolder: String?
+  /// The PEM file of the authorities whose client certificates are accepted in place of provider tokens.
+  public var clientAuthority: String?
+  /// The folder of the keys that tokens are checked with; nil lets everybody in.
+  public var keys: String?
+  /// Whether to listen without ``keys`` where other machines can reach it.
+  public var isOpenToAll = false
+  /// What the server is strict about.
+  public var strictness: Set<Strictness> = []
+  /// The environment that client certificates must be for.
+  public var environment = Environment.development
+  /// The web origins whose pages may connect; nil for all.
+  public var origins: Set<String>?
   /// The SQLite file, or nil to keep everything in memory.
   public var store: String?
   /// The folder of channel definitions.
@@ -21,95 +59,24 @@ public struct ServerConfiguration: Sendable, Hashable {
   /// The defaults.
   public init() {}
 
-  /// The keys of a configuration file.
-  public static let keys = ["listen", "store", "channels", "ping-seconds", "silence-seconds", "log-level"]
-
-  /// Takes over what a configuration file says: one JSON object, `//` comments allowed.
-  ///
-  /// - Throws: everything that is wrong with it, each with its line and key and what was expected.
-  public mutating func read(file bytes: [UInt8]) throws(Findings) {
-    let document: JSONDocument
-    do throws(JSONSyntaxError) {
-      document = try JSONDocument(bytes, comments: true)
-    } catch {
-      throw Findings([Finding(error)])
-    }
-    var findings: [Finding] = []
-    func wrong(_ key: String, _ message: String, at offset: Int) {
-      findings.append(Finding(.error, "bad-value", key: key, message, at: offset, in: document))
-    }
-    guard let members = document.root.members else {
-      throw Findings([
-        Finding(
-          .error, "bad-value", key: "", "is \(document.root.described); an object was expected", at: 0,
-          in: document)
-      ])
-    }
-    for member in members {
-      let problem: String?
-      switch member.name {
-      case "listen":
-        problem = member.value.string.map { setListen($0) } ?? "HOST:PORT as a string was expected"
-      case "store": problem = member.value.string.map { setStore($0) } ?? "a path or \"memory\" was expected"
-      case "channels":
-        channels = member.value.string
-        problem = channels == nil ? "the path of a folder was expected" : nil
-      case "ping-seconds": problem = Self.seconds(member.value, into: &keepAlive.ping)
-      case "silence-seconds": problem = Self.seconds(member.value, into: &keepAlive.silence)
-      case "log-level":
-        let level = member.value.string.flatMap { ServerLog.Level(rawValue: $0) }
-        logLevel = level ?? logLevel
-        problem = level == nil ? "\"debug\", \"info\", \"warning\" or \"error\" was expected" : nil
-      default:
-        problem = nil
-        wrong(
-          member.name, "is no key of a configuration" + Suggestion.phrase(for: member.name, among: Self.keys),
-          at: member.offset)
-      }
-      if let problem {
-        wrong(member.name, "is \(member.value.described); \(problem)", at: member.value.range.lowerBound)
-      }
-    }
-    if let member = members.first(where: { $0.name == "silence-seconds" || $0.name == "ping-seconds" }),
-      keepAlive.silence <= keepAlive.ping
-    {
-      wrong(
-        "silence-seconds",
-        "is \(JSONWriter.seconds(keepAlive.silence)) and ping-seconds \(JSONWriter.seconds(keepAlive.ping)); a peer must be pinged before its silence counts",
-        at: member.value.range.lowerBound)
-    }
-    guard findings.isEmpty else { throw Findings(findings) }
-  }
-
-  /// Whether only programs on this machine can reach the server.
-  public var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+  /// Whether other machines can reach one of its ports.
+  public var isReachable: Bool { !listen.isLoopback || providerListen?.isLoopback == false }
 
   /// Takes `HOST:PORT`, `[IPv6]:PORT`, `HOST` or `:PORT`.
   ///
   /// - Returns: what was expected, when the text is none of these.
-  public mutating func setListen(_ text: String) -> String? {
-    let expected = "HOST:PORT was expected, such as 127.0.0.1:8080 or [::1]:0, with a port from 0 to 65535"
-    var rest = text[...]
-    var name: Substring?
-    if rest.first == "[" {
-      guard let end = rest.firstIndex(of: "]") else { return expected }
-      name = rest[rest.index(after: rest.startIndex)..<end]
-      rest = rest[rest.index(after: end)...]
-    } else if let colon = rest.lastIndex(of: ":") {
-      if colon != rest.startIndex { name = rest[..<colon] }
-      rest = rest[colon...]
-    } else {
-      name = rest
-      rest = ""
+  public mutating func setListen(_ text: String) -> String? { listen.read(text) ? nil : ListenAddress.rule }
+
+  /// Takes an address as ``setListen(_:)``, or `off`.
+  public mutating func setProviderListen(_ text: String) -> String? {
+    guard text != "off" else {
+      providerListen = nil
+      return nil
     }
-    if !rest.isEmpty {
-      guard rest.first == ":", let number = UInt16(rest.dropFirst()) else { return expected }
-      port = number
-    }
-    if let name {
-      guard !name.isEmpty, !name.contains(" ") else { return expected }
-      host = String(name)
-    }
+    var address = providerListen ?? ListenAddress(port: 8443)
+    guard address.read(text) else { return "\"off\" or \(ListenAddress.rule)" }
+    providerListen = address
+    insistsOnProviderListen = true
     return nil
   }
 
@@ -120,11 +87,17 @@ public struct ServerConfiguration: Sendable, Hashable {
     return nil
   }
 
-  private static func seconds(_ value: JSONValue, into target: inout Double) -> String? {
-    guard let number = value.number?.double, number >= 0.1, number <= 86_400 else {
-      return "a number of seconds from 0.1 to 86400 was expected"
-    }
-    target = number
+  /// Takes web origins.
+  public mutating func setOrigins(_ texts: [String]) -> String? {
+    let expected = "origins such as https://scores.example.com, without a path, were expected"
+    guard texts.allSatisfy(Self.isOrigin), !texts.isEmpty else { return expected }
+    origins = Set(texts.map { $0.lowercased() })
     return nil
+  }
+
+  private static func isOrigin(_ text: String) -> Bool {
+    let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, parts[1].hasPrefix("//"), !parts[0].isEmpty else { return false }
+    return parts[1].count > 2 && !parts[1].dropFirst(2).contains { "/ ?#@".contains($0) }
   }
 }

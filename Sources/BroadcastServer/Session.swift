@@ -20,6 +20,9 @@ final class Session: StreamHandler, Subscriber, IntentListener {
 
   private let hub: Hub
   private let registry: SessionRegistry
+  private let access: AccessControl
+  private let caller: Caller
+  private var cancelExpiry: (() -> Void)?
   private let initial: (room: ChannelRoom, since: StreamPosition?)?
   private var subscriptions: [ChannelID: Subscription] = [:]
   private var listening: [ChannelID: ChannelRoom] = [:]
@@ -33,9 +36,14 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   /// When the last ping went out, in the loop's seconds.
   var lastPing: Double = 0
 
-  init(hub: Hub, registry: SessionRegistry, initial: (room: ChannelRoom, since: StreamPosition?)? = nil) {
+  init(
+    hub: Hub, registry: SessionRegistry, access: AccessControl, caller: Caller,
+    initial: (room: ChannelRoom, since: StreamPosition?)? = nil
+  ) {
     self.hub = hub
     self.registry = registry
+    self.access = access
+    self.caller = caller
     self.initial = initial
   }
 
@@ -45,6 +53,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
     self.connection = connection
     lastPing = connection.lastHeard
     registry.add(self)
+    expireWithToken()
     if connection.kind == .eventStream { enqueue(OutgoingBytes(raw: EventStreamText.retry)) }
     if let initial { subscribe(to: initial.room, since: initial.since, requestID: nil) }
   }
@@ -76,10 +85,34 @@ final class Session: StreamHandler, Subscriber, IntentListener {
     for room in listening.values { room.stopListening(self) }
     subscriptions = [:]
     listening = [:]
+    cancelExpiry?()
     registry.remove(self)
   }
 
   func close(code: UInt16, reason: String) { connection?.close(code: code, reason: reason) }
+
+  // MARK: Access
+
+  private func expireWithToken() {
+    guard let expires = caller.expires else { return }
+    let seconds = max(0, expires.timeIntervalSince(hub.now))
+    cancelExpiry = hub.environment.schedule(seconds) { [weak self] in
+      self?.close(code: 4001, reason: "the token expired; connect again with a new one")
+    }
+  }
+
+  /// The keys changed: whoever lost what the session lives on is closed.
+  func recheckAccess() {
+    do throws(AnswerError) {
+      try access.recheck(caller)
+      for subscription in subscriptions.values { try access.checkSubscribing(to: subscription.room, by: caller) }
+      for room in listening.values {
+        try access.checkPublishing(for: room.channel.settings.app, by: caller)
+      }
+    } catch {
+      close(code: 4003, reason: error.message)
+    }
+  }
 
   // MARK: Requests
 
@@ -95,11 +128,14 @@ final class Session: StreamHandler, Subscriber, IntentListener {
             message:
               "a session subscribes to at most \(Limits.subscriptionsPerSession) channels; open another one")
         }
+        try access.checkSubscribing(to: room, by: caller)
         subscribe(to: room, since: since, requestID: frame.requestID)
       case .unsubscribe: try unsubscribe(from: room, requestID: frame.requestID)
       case .acknowledge(let sequence, let displayed):
         try acknowledge(sequence, displayed: displayed, of: room, requestID: frame.requestID)
-      case .intent(let action): try pass(action, intentID: frame.requestID?.text ?? "", to: room)
+      case .intent(let action):
+        try access.checkSubscribing(to: room, by: caller)
+        try pass(action, intentID: frame.requestID?.text ?? "", to: room)
       case .listen:
         guard listening[room.channel.id] != nil || listening.count < Limits.subscriptionsPerSession else {
           throw AnswerError(
@@ -107,6 +143,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
             message:
               "a session listens to at most \(Limits.subscriptionsPerSession) channels; open another one")
         }
+        try access.checkPublishing(for: room.channel.settings.app, by: caller)
         send(.listening(channel: room.channel.id.base64, requestID: frame.requestID?.text))
         listening[room.channel.id] = room
         room.listen(self, at: hub.now)
@@ -198,6 +235,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   private func publish(
     _ publish: ClientFrame.Publish, requestID: RequestID?, into room: ChannelRoom
   ) throws(AnswerError) {
+    try access.checkPublishing(for: room.channel.settings.app, by: caller)
     let result = try hub.publish(
       publish.payload, requestID: requestID, priority: publish.priority, expiration: publish.expiration,
       into: room)

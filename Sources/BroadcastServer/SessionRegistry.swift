@@ -26,6 +26,10 @@ final class SessionRegistry {
 
   func remove(_ session: Session) { sessions[ObjectIdentifier(session)] = nil }
 
+  func recheckAccess() {
+    for session in sessions.values { session.recheckAccess() }
+  }
+
   func closeAll(code: UInt16, reason: String) {
     for session in sessions.values { session.close(code: code, reason: reason) }
   }

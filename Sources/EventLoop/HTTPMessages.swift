@@ -68,7 +68,7 @@ public struct HTTPRequest {
 }
 
 /// The items of a comma-separated header value, without blanks around them and without empty ones.
-func listItems(_ value: String) -> [String] {
+public func listItems(_ value: String) -> [String] {
   value.split(separator: ",").map { item in
     let trimmed = item.drop { $0 == " " || $0 == "\t" }
     return String(trimmed.reversed().drop { $0 == " " || $0 == "\t" }.reversed())

@@ -16,7 +16,8 @@ final class DocumentedServer: @unchecked Sendable {
   /// - Parameter store: nil for one that works.
   init(store: (any ChannelStore)?) throws {
     var configuration = ServerConfiguration()
-    configuration.port = 0
+    configuration.listen.port = 0
+    configuration.providerListen = nil
     configuration.keepAlive = KeepAlive(ping: 0.5, silence: store == nil ? 60 : 3)
     // Waited for once, by the checker that is slow with a request on purpose.
     if store == nil { configuration.handshakeSeconds = 2 }

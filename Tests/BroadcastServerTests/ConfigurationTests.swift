@@ -11,7 +11,7 @@ import Testing
   func listenTakesHostAndPort(_ text: String, _ host: String, _ port: Int) {
     var configuration = ServerConfiguration()
     let problem = configuration.setListen(text)
-    #expect(problem == nil && configuration.host == host && Int(configuration.port) == port)
+    #expect(problem == nil && configuration.listen.host == host && Int(configuration.listen.port) == port)
   }
 
   @Test(arguments: ["", "a:b", "a:65536", "a:-1", "[::1", "[]:1", "[::1]x", "a b:1", "a:"])
@@ -19,7 +19,7 @@ import Testing
     var configuration = ServerConfiguration()
     let problem = configuration.setListen(text)
     #expect(problem?.contains("HOST:PORT was expected") == true)
-    #expect(configuration.host == "127.0.0.1")
+    #expect(configuration.listen.host == "127.0.0.1")
   }
 
   @Test func aFileSetsEverything() throws {
@@ -32,12 +32,12 @@ import Testing
       """
     var configuration = ServerConfiguration()
     try configuration.read(file: Array(text.utf8))
-    #expect(configuration.host == "::1" && configuration.port == 9_000)
+    #expect(configuration.listen.host == "::1" && configuration.listen.port == 9_000)
     #expect(configuration.store == "channels.sqlite" && configuration.channels == "Channels")
     #expect(configuration.keepAlive.ping == 0.5 && configuration.keepAlive.silence == 2)
     #expect(configuration.logLevel == .debug)
     try configuration.read(file: Array(#"{"store":"memory"}"#.utf8))
-    #expect(configuration.store == nil && configuration.port == 9_000)
+    #expect(configuration.store == nil && configuration.listen.port == 9_000)
   }
 
   @Test(arguments: [

@@ -14,6 +14,9 @@ final class ServerFixture: @unchecked Sendable {
     var store: @Sendable () throws -> any ChannelStore = { MemoryChannelStore() }
     var definitions: [ChannelDefinition] = []
     var keepAlive = KeepAlive(ping: 20, silence: 60)
+    var keys: String?
+    var strictness: Set<ServerConfiguration.Strictness> = []
+    var origins: Set<String>?
   }
 
   let port: UInt16
@@ -40,8 +43,12 @@ final class ServerFixture: @unchecked Sendable {
       do {
         let loop = try EventLoop()
         var configuration = ServerConfiguration()
-        configuration.port = setup.port
+        configuration.listen.port = setup.port
+        configuration.providerListen = nil
         configuration.keepAlive = setup.keepAlive
+        configuration.keys = setup.keys
+        configuration.strictness = setup.strictness
+        configuration.origins = setup.origins
         let server = try BroadcastServer(
           loop: loop, configuration: configuration, store: setup.store(), definitions: setup.definitions,
           log: ServerLog(lowest: .debug) { level, line in log.change { $0.append("\(level) \(line)") } })
@@ -65,6 +72,12 @@ final class ServerFixture: @unchecked Sendable {
   func shutDown() {
     let server = self.server
     remote.post { server.value.shutDown() }
+  }
+
+  /// Asks the server to read keys and certificates again, and doesn't wait.
+  func reload() {
+    let server = self.server
+    remote.post { server.value.reload() }
   }
 
   /// Waits until the loop's `run()` has returned.

@@ -16,7 +16,7 @@ struct ServeTests {
   @Test("a port in use is refused with what to do, exit 1")
   func portInUse() async throws {
     try await withServer { server in
-      let second = try await Touchline.run(["serve", "--listen", "127.0.0.1:\(server.port)"])
+      let second = try await Touchline.run(["serve", "--provider-listen", "off", "--listen", "127.0.0.1:\(server.port)"])
       #expect(second.code == 1)
       #expect(second.output == "")
       #expect(second.errors.contains("127.0.0.1:\(server.port) is in use by another program"))
@@ -73,7 +73,7 @@ struct ServeTests {
   func brokenDefinition(_ text: String, _ place: String, _ expected: String) async throws {
     try await withFolder(["final.json": text, "fine.json": #"{"app": "com.example.scores"}"#]) { folder in
       let ending = try await Touchline.run(
-        ["serve", "--listen", "127.0.0.1:0", "--channels", folder.url.path])
+        ["serve", "--provider-listen", "off", "--listen", "127.0.0.1:0", "--channels", folder.url.path])
       #expect(ending.code == 1)
       #expect(ending.output == "")
       #expect(ending.errors.contains("final.json\(place)"), "\(ending.errors)")
@@ -140,7 +140,7 @@ struct ServeTests {
     ])
   func unopenable(_ options: [String], _ name: String) async throws {
     let ending = try await Touchline.run(
-      ["serve"] + (options[0] == "--listen" ? [] : ["--listen", "127.0.0.1:0"]) + options)
+      ["serve", "--provider-listen", "off"] + (options[0] == "--listen" ? [] : ["--listen", "127.0.0.1:0"]) + options)
     #expect(ending.code == 1)
     #expect(ending.output == "")
     #expect(ending.errors.hasPrefix("touchline serve: "), "\(ending.errors)")
@@ -174,7 +174,7 @@ struct ServeTests {
     try await withFolder { folder in
       let store = folder.path("channels.sqlite")
       try await withServer(["--store", store]) { server in
-        let second = try await Touchline.run(["serve", "--listen", "127.0.0.1:0", "--store", store])
+        let second = try await Touchline.run(["serve", "--provider-listen", "off", "--listen", "127.0.0.1:0", "--store", store])
         #expect(second.code == 1)
         #expect(second.errors.contains(store))
         #expect(second.errors.contains("another server is using it"), "\(second.errors)")

@@ -1,9 +1,19 @@
+/// Who may subscribe to a channel.
+public enum SubscribeRule: String, Sendable, Hashable, CaseIterable {
+  /// Whoever can reach the server.
+  case open
+  /// Who has a subscriber token that names the channel.
+  case token
+}
+
 /// A channel as a file in `Channels/` describes it: the rules it runs by, and what its app shows.
 public struct ChannelDefinition: Sendable, Hashable {
   /// The local name: the file's name without its ending, or what a script or request says.
   public var alias: ChannelAlias?
   /// The rules.
   public var settings: ChannelSettings
+  /// Who may subscribe; nil leaves it to the server's setting for the app.
+  public var subscribe: SubscribeRule?
   /// The app's `ActivityAttributes` type.
   public var attributesType: String?
   /// The attributes, which never change after the start.
@@ -23,14 +33,15 @@ public struct ChannelDefinition: Sendable, Hashable {
 
   /// Makes a definition.
   public init(
-    alias: ChannelAlias? = nil, settings: ChannelSettings, attributesType: String? = nil,
-    attributes: JSONText? = nil,
+    alias: ChannelAlias? = nil, settings: ChannelSettings, subscribe: SubscribeRule? = nil,
+    attributesType: String? = nil, attributes: JSONText? = nil,
     contentState: ContentStateSchema? = nil, presentations: [Presentation: String] = [:],
     accessibility: [Presentation: String] = [:], actions: [ActivityAction] = [], sensitive: Set<String> = [],
     strings: [String: [String: String]] = [:]
   ) {
     self.alias = alias
     self.settings = settings
+    self.subscribe = subscribe
     self.attributesType = attributesType
     self.attributes = attributes
     self.contentState = contentState
@@ -85,6 +96,7 @@ extension ChannelDefinition {
         "per-second": rate.perSecond.map { JSONWriter.seconds($0) } ?? "null",
         "burst": rate.burst.map { String($0) } ?? "null",
       ]),
+      "subscribe": subscribe.map { JSONWriter.quoted($0.rawValue) },
       "attributes-type": attributesType.map(JSONWriter.quoted),
       "attributes": attributes?.string,
       "content-state": contentState.map { Self.json($0.properties) },

@@ -14,6 +14,7 @@ struct DefinitionReader {
       value["budget"], standard: .standard(storagePolicy: policy, frequentUpdates: frequent))
     let windows = windows(value["windows"])
     let publishRate = publishRate(value["publish-rate"])
+    let subscribe = subscribe(value["subscribe"])
     let attributesType = string(value["attributes-type"], key: "attributes-type")
     let attributes = attributes(value["attributes"])
     let contentState = value["content-state"].map {
@@ -31,14 +32,14 @@ struct DefinitionReader {
       settings: ChannelSettings(
         app: app, storagePolicy: policy, frequentUpdates: frequent, budget: budget, windows: windows,
         publishRate: publishRate),
-      attributesType: attributesType, attributes: attributes, contentState: contentState,
+      subscribe: subscribe, attributesType: attributesType, attributes: attributes, contentState: contentState,
       presentations: presentations, accessibility: accessibility, actions: actions, sensitive: sensitive,
       strings: strings)
   }
 
   private static let keys = [
     "app", "message-storage-policy", "frequent-updates", "budget", "windows", "publish-rate",
-    "attributes-type",
+    "subscribe", "attributes-type",
     "attributes", "content-state", "presentations", "accessibility", "actions", "sensitive", "strings",
   ]
 
@@ -73,6 +74,13 @@ struct DefinitionReader {
       "bad-value", key: "message-storage-policy",
       "is \(value.described); 0 (nothing stored) or 1 (most recent message stored) was expected", at: value)
     return .none
+  }
+
+  private mutating func subscribe(_ value: JSONValue?) -> SubscribeRule? {
+    guard let value else { return nil }
+    if let access = value.string.flatMap({ SubscribeRule(rawValue: $0) }) { return access }
+    error("bad-value", key: "subscribe", "is \(value.described); \"open\" or \"token\" was expected", at: value)
+    return nil
   }
 
   private mutating func budget(_ value: JSONValue?, standard: FrequencyBudget) -> FrequencyBudget {

@@ -7,10 +7,23 @@ import Foundation
 /// `touchline serve`: runs the server until it is told to stop.
 enum ServeCommand: Command {
   static let usage = CommandUsage(
-    name: "serve", synopsis: "[--listen HOST:PORT] [--store PATH|memory] [--channels DIR] [--config FILE]",
+    name: "serve", synopsis: "[--listen HOST:PORT] [--store PATH|memory] [--channels DIR] [--keys DIR] [--config FILE]",
     summary: "Run a broadcast-channel server.",
     options: [
       Option("--listen", "HOST:PORT", "where to listen (default 127.0.0.1:8080; port 0 takes a free one)"),
+      Option("--tls", nil, "speak TLS there: https and wss"),
+      Option(
+        "--provider-listen", "HOST:PORT|off",
+        "where the provider API listens with HTTP/2 and TLS (default 127.0.0.1:8443)"),
+      Option("--tls-cert", "FILE", "the certificate and its chain, PEM (default: a development certificate)"),
+      Option("--tls-key", "FILE", "the certificate's key, PEM"),
+      Option("--tls-dir", "DIR", "where the development certificates are kept ('touchline trust' tells)"),
+      Option("--keys", "DIR", "check tokens against the keys there ('touchline token new-key' makes one)"),
+      Option("--client-ca", "FILE", "take client certificates of these authorities in place of provider tokens"),
+      Option("--insecure-open", nil, "listen where others can reach it, and check no tokens"),
+      Option("--strict", nil, "refuse what Apple documents as wrong and real senders do all the same"),
+      Option("--environment", "NAME", "development or production: which client certificates fit"),
+      Option("--origins", "LIST", "the web origins whose pages may connect, separated by commas (default all)"),
       Option("--store", "PATH|memory", "where channels are kept: an SQLite file, or memory (default memory)"),
       Option(
         "--channels", "DIR",
@@ -19,14 +32,20 @@ enum ServeCommand: Command {
       Option("--log-level", "LEVEL", "debug, info, warning or error (default info)"),
     ],
     notes: """
-      Speaks HTTP/1.1, WebSocket and server-sent events on one port. The address is printed on standard output, the log
-      goes to standard error. SIGTERM and Ctrl-C close every connection with 1001 and exit 0.
+      Speaks HTTP/1.1, HTTP/2, WebSocket and server-sent events. The addresses are printed on standard output, the log
+      goes to standard error. SIGTERM and Ctrl-C close every connection with 1001 and exit 0; SIGHUP reads the keys and
+      certificates again.
 
-      Keys of a configuration file: listen, store, channels, ping-seconds, silence-seconds, log-level.
+      Without --keys or --client-ca everybody who reaches the server may publish, so it then listens on this machine
+      alone, unless --insecure-open is given.
+
+      Keys of a configuration file: the options without their dashes, and ping-seconds, silence-seconds. "strict" may
+      also be a list of "headers", "token-claims" and "token-refresh".
       """,
     examples: [
       "touchline serve --channels Channels",
-      "touchline serve --listen 127.0.0.1:0 --store channels.sqlite",
+      "touchline serve --listen 127.0.0.1:0 --provider-listen off --store channels.sqlite",
+      "touchline token new-key --dir keys --team TEAM123456 --app com.example.scores && touchline serve --keys keys",
       "touchline serve --config touchline.json",
     ])
 
@@ -48,19 +67,13 @@ enum ServeCommand: Command {
     let store: any ChannelStore =
       try configuration.store.map { try SQLiteChannelStore(path: $0) } ?? MemoryChannelStore()
     let server = try start(loop, configuration, store, definitions, log)
-    // Before the address is printed: whoever reads it may send SIGTERM at once.
+    // Before the addresses are printed: whoever reads them may send SIGTERM at once.
     for signal in [SIGTERM, SIGINT] {
       loop.onSignal(signal) { server.shutDown() }
     }
-    Console.print("listening on http://\(server.address)")
-    if configuration.isLoopback {
-      log(.info, "provider tokens are not checked: this is the loopback development mode")
-    } else {
-      log(
-        .warning,
-        "provider tokens are not checked, and \(configuration.host) can be reached from elsewhere: anyone there may publish, read and delete"
-      )
-    }
+    loop.onSignal(SIGHUP) { server.reload() }
+    Console.print("listening on \(server.url)")
+    if let url = server.providerURL { Console.print("provider API on \(url)") }
     loop.run()
     return 0
   }
@@ -73,8 +86,9 @@ enum ServeCommand: Command {
       return try BroadcastServer(
         loop: loop, configuration: configuration, store: store, definitions: definitions, log: log)
     } catch EventLoopError.portInUse(let address) {
+      let option = address == configuration.providerListen?.description ? "--provider-listen" : "--listen"
       throw CommandFailure(
-        "\(address) is in use by another program; stop that one, or choose another port with --listen")
+        "\(address) is in use by another program; stop that one, or choose another port with \(option)")
     }
   }
 
@@ -91,9 +105,13 @@ enum ServeCommand: Command {
     if let text = arguments["--listen"], let expected = configuration.setListen(text) {
       throw arguments.error("--listen is \"\(text)\"; \(expected)")
     }
+    if let text = arguments["--provider-listen"], let expected = configuration.setProviderListen(text) {
+      throw arguments.error("--provider-listen is \"\(text)\"; \(expected)")
+    }
     if let text = arguments["--store"], let expected = configuration.setStore(text) {
       throw arguments.error("--store is empty; \(expected)")
     }
+    try readSecurity(arguments, into: &configuration)
     if let folder = arguments["--channels"] { configuration.channels = folder }
     if let level = try arguments.value(
       "--log-level", "debug, info, warning or error", { ServerLog.Level(rawValue: $0) })
@@ -101,6 +119,34 @@ enum ServeCommand: Command {
       configuration.logLevel = level
     }
     return configuration
+  }
+
+  private static func readSecurity(
+    _ arguments: Arguments, into configuration: inout ServerConfiguration
+  ) throws {
+    if arguments.has("--tls") { configuration.usesTLS = true }
+    if arguments.has("--insecure-open") { configuration.isOpenToAll = true }
+    if arguments.has("--strict") {
+      configuration.strictness = Set(ServerConfiguration.Strictness.allCases)
+    }
+    if let path = arguments["--tls-cert"] { configuration.certificate = path }
+    if let path = arguments["--tls-key"] { configuration.certificateKey = path }
+    if let path = arguments["--tls-dir"] { configuration.tlsFolder = path }
+    if let path = arguments["--keys"] { configuration.keys = path }
+    if let path = arguments["--client-ca"] { configuration.clientAuthority = path }
+    if let environment = try arguments.value(
+      "--environment", "development or production", { ServerConfiguration.Environment(rawValue: $0) })
+    {
+      configuration.environment = environment
+    }
+    if let text = arguments["--origins"],
+      let expected = configuration.setOrigins(text.split(separator: ",").map(String.init))
+    {
+      throw arguments.error("--origins is \"\(text)\"; \(expected)")
+    }
+    guard (configuration.certificate == nil) == (configuration.certificateKey == nil) else {
+      throw arguments.error("--tls-cert and --tls-key go together")
+    }
   }
 
   private static func log(lowest: ServerLog.Level) -> ServerLog {

@@ -1,0 +1,191 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("subscribers' tokens") struct SubscriberTokenTests {
+  /// A server where `vip` wants a token and `final` is open.
+  private func withChannels(_ body: (ServerFixture, Keys) throws -> Void) throws {
+    let keys = try Keys()
+    try withServer {
+      $0.keys = keys.folder.path
+      $0.definitions = [
+        try definition("final"),
+        try definition("vip", #"{"app":"com.example.scores","subscribe":"token"}"#),
+        try definition("box", #"{"app":"com.example.scores","subscribe":"token"}"#),
+      ]
+    } _: { try body($0, keys) }
+  }
+
+  private func head(
+    _ server: ServerFixture, _ path: String, _ headers: String = ""
+  ) throws -> (status: String, socket: SubscriberSocket) {
+    let socket = try SubscriberSocket(server, path, headers: headers)
+    return (String(socket.head.dropFirst(9).prefix(3)), socket)
+  }
+
+  @Test("an open channel takes everybody, one with tokens asks for one: 401 with a body, 403 for another's")
+  func handshake() throws {
+    try withChannels { server, keys in
+      #expect(try head(server, "/v1/channels/final/events").status == "101")
+      #expect(try head(server, "/v1/channels/vip/events").status == "401")
+      let missing = try server.send(.get("/v1/channels/vip/events").header("accept", "text/event-stream"))
+      #expect(missing.status == 401 && missing.reason == "MissingSubscriberToken")
+      #expect(missing.headers["www-authenticate"] == "Bearer realm=\"touchline\"")
+      let other = Request.get("/v1/channels/vip").token(try keys.scores.subscriberToken(["box"]))
+      #expect(try server.send(other).reason == "ChannelNotAllowed")
+      let old = Request.get("/v1/channels/vip").token(
+        try keys.scores.subscriberToken(["vip"], endsIn: -1, age: 60))
+      let answer = try server.send(old)
+      #expect(answer.status == 401 && answer.reason == "ExpiredSubscriberToken")
+      let foreign = Request.get("/v1/channels/vip").token(try keys.news.subscriberToken(["*"]))
+      #expect(try server.send(foreign).status == 403)
+    }
+  }
+
+  @Test("a token is taken from the header, a subprotocol or the query", arguments: [0, 1, 2])
+  func places(_ place: Int) throws {
+    try withChannels { server, keys in
+      let token = try keys.scores.subscriberToken(["vip"])
+      let path = "/v1/channels/vip/events"
+      let (status, socket) =
+        switch place {
+        case 0: try head(server, path, "authorization: Bearer \(token)\r\n")
+        case 1: try head(server, path, "sec-websocket-protocol: touchline.v1, touchline.token.\(token)\r\n")
+        default: try head(server, "\(path)?token=\(token)")
+        }
+      #expect(status == "101")
+      #expect(!socket.head.contains(token))
+      _ = try socket.receive("subscribed")
+      #expect(!server.log.value.contains { $0.contains(token) })
+    }
+  }
+
+  @Test("two different tokens at once are refused")
+  func two() throws {
+    try withChannels { server, keys in
+      let (a, b) = (try keys.scores.subscriberToken(["vip"]), try keys.scores.subscriberToken(["box"]))
+      #expect(try server.send(.get("/v1/channels/vip?token=\(a)").token(b)).reason == "InvalidSubscriberToken")
+    }
+  }
+
+  @Test("a session subscribes to what its token names, and publishes nothing")
+  func session() throws {
+    try withChannels { server, keys in
+      let token = try keys.scores.subscriberToken(["vip"])
+      let (_, socket) = try head(server, "/v1/events?token=\(token)")
+      #expect(try socket.ask(#"{"type":"subscribe","channel":"vip"}"#).type == "subscribed")
+      #expect(try socket.ask(#"{"type":"subscribe","channel":"final"}"#).type == "subscribed")
+      #expect(try socket.ask(#"{"type":"subscribe","channel":"box"}"#).reason == "ChannelNotAllowed")
+      #expect(try socket.ask(#"{"type":"listen","channel":"vip"}"#).reason == "InvalidProviderToken")
+      let publish = #"{"type":"publish","channel":"vip","aps":\#(Request.aps())}"#
+      #expect(try socket.ask(publish).reason == "InvalidProviderToken")
+    }
+  }
+
+  @Test("a provider's session publishes for its own apps alone")
+  func publisher() throws {
+    try withChannels { server, keys in
+      let publish = #"{"type":"publish","channel":"vip","aps":\#(Request.aps())}"#
+      for (authorization, reason) in [
+        ("", "MissingProviderToken"), ("authorization: bearer \(try keys.news.token())\r\n", "TopicMismatch"),
+        ("authorization: bearer \(try keys.scores.token())\r\n", nil),
+      ] {
+        let (_, socket) = try head(server, "/v1/events", authorization)
+        let answer = try socket.ask(publish)
+        #expect(answer.reason == reason && (reason != nil || answer.type == "published"))
+      }
+    }
+  }
+
+  @Test("a connection is closed with 4001 when its token expires")
+  func expiry() throws {
+    try withChannels { server, keys in
+      let token = try keys.scores.subscriberToken(["vip"], endsIn: 2)
+      let (status, socket) = try head(server, "/v1/channels/vip/events?token=\(token)")
+      #expect(status == "101")
+      #expect(try socket.closeCode() == 4001)
+    }
+  }
+
+  @Test("a connection is closed with 4003 when its key is withdrawn, and the others stay")
+  func withdrawn() throws {
+    try withChannels { server, keys in
+      let path = "/v1/channels/vip/events?token="
+      let (_, vip) = try head(server, path + (try keys.scores.subscriberToken(["vip"])))
+      let (_, open) = try head(server, "/v1/channels/final/events")
+      _ = try open.receive("subscribed")
+      try keys.writeTeams("{broken")
+      server.reload()
+      try waitUntil("the broken file to be told") {
+        server.log.value.contains { $0.contains("the keys stay as they were") && $0.contains("teams.json:1:") }
+      }
+      try keys.remove(keys.scores)
+      try keys.writeTeams(#"{"TEAMNEWS01": {"keys": ["NEWSKEY001"], "apps": ["com.example.news.*"]}}"#)
+      server.reload()
+      #expect(try vip.closeCode() == 4003)
+      open.send(#"{"type":"ack","channel":"final","seq":0}"#)
+      #expect(try open.receive().type == "acknowledged")
+    }
+  }
+
+  @Test("what a token doesn't open isn't listed")
+  func listing() throws {
+    try withChannels { server, keys in
+      func aliases(_ request: Request) throws -> [String] {
+        struct List: Decodable {
+          struct Channel: Decodable { let alias: String }
+          let channels: [Channel]
+        }
+        return try server.send(request).json(List.self).channels.map(\.alias).sorted()
+      }
+      let list = Request.get("/v1/channels")
+      #expect(try aliases(list) == ["final"])
+      #expect(try aliases(list.token(try keys.scores.subscriberToken(["box"]))) == ["box", "final"])
+      #expect(try aliases(list.token(try keys.scores.token())) == ["box", "final", "vip"])
+      #expect(try aliases(list.token(try keys.news.token())) == ["final"])
+      #expect(!(try server.send(.get("/")).text.contains("vip")))
+    }
+  }
+
+  @Test("making and deleting channels by Touchline's own interface takes the app's provider token")
+  func managing() throws {
+    try withChannels { server, keys in
+      let create = Request(
+        method: "POST", path: "/v1/channels",
+        body: Array(#"{"alias":"semi","definition":{"app":"com.example.scores"}}"#.utf8))
+      #expect(try server.send(create).reason == "MissingProviderToken")
+      #expect(try server.send(create.token(try keys.news.token())).reason == "TopicMismatch")
+      #expect(try server.send(create.token(try keys.scores.token())).status == 201)
+      let delete = Request(method: "DELETE", path: "/v1/channels/semi")
+      #expect(try server.send(delete.token(try keys.scores.subscriberToken(["*"]))).status == 403)
+      #expect(try server.send(delete.token(try keys.scores.token())).status == 204)
+    }
+  }
+
+  @Test("a definition that wants tokens is refused by a server without keys")
+  func noKeys() throws {
+    try withServer { server in
+      let create = Request(
+        method: "POST", path: "/v1/channels",
+        body: Array(#"{"definition":{"app":"com.example.scores","subscribe":"token"}}"#.utf8))
+      let answer = try server.send(create)
+      #expect(answer.status == 400 && answer.reason == "BadDefinition" && answer.text.contains("--keys"))
+    }
+  }
+
+  @Test("pages of other origins are kept out when origins are restricted")
+  func origins() throws {
+    try withServer {
+      $0.origins = ["https://scores.example.com"]
+      $0.definitions = [try definition("final")]
+    } _: { server in
+      let path = "/v1/channels/final/events"
+      #expect(try head(server, path).status == "101")
+      #expect(try head(server, path, "origin: https://Scores.example.com\r\n").status == "101")
+      #expect(try head(server, path, "origin: https://evil.example.com\r\n").status == "403")
+      let own = try server.send(.get("/v1/channels").header("origin", "https://scores.example.com"))
+      #expect(own.headers["access-control-allow-origin"] == "https://scores.example.com")
+      #expect(try server.send(.get("/v1/channels").header("origin", "null")).reason == "OriginNotAllowed")
+    }
+  }
+}
