@@ -70,7 +70,8 @@ let package = Package(
       name: "touchline",
       dependencies: [
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
-        "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal", "Credentials",
+        "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal",
+        "Credentials",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["touchline"]),
   ]
