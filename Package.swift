@@ -43,6 +43,10 @@ let package = Package(
     .target(name: "SubscriberProtocol", dependencies: ["BroadcastChannels"]),
     .testTarget(name: "SimulationTests", dependencies: ["BroadcastChannels", "LiveActivities"]),
 
+    // Who may publish and subscribe, and the server's own certificate.
+    .target(name: "Credentials", dependencies: ["BroadcastChannels", "COpenSSL"]),
+    .testTarget(name: "CredentialsTests", dependencies: ["Credentials", "BroadcastChannels", "TestSupport"]),
+
     // Where channels live.
     .target(name: "ChannelStore", dependencies: ["BroadcastChannels", "CSQLite"]),
     .testTarget(name: "ChannelStoreTests", dependencies: ["ChannelStore", "BroadcastChannels"]),
@@ -67,6 +71,7 @@ let package = Package(
       dependencies: [
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
         "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal",
+        "Credentials",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["touchline"]),
   ]

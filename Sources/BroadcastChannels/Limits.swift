@@ -100,4 +100,26 @@ public enum Limits {
   public static let fileBytes = 16 * 1_048_576
   /// Bytes of one line on a publisher's standard input.
   public static let feedLineBytes = 1_048_576
+
+  // MARK: Credentials
+
+  /// Bytes of a token. Touchline: a provider token has some 200, a subscriber token that names a hundred channels some
+  /// 3,500; longer ones are refused before anything is computed for them.
+  public static let tokenBytes = 4_096
+  /// Seconds for which a provider token is good. Apple: one hour, then `ExpiredProviderToken`.
+  public static let providerTokenSeconds: Double = 3_600
+  /// Seconds between two tokens on one connection. Apple: a new one at most every 20 minutes, otherwise
+  /// `TooManyProviderTokenUpdates`.
+  public static let providerTokenPaceSeconds: Double = 1_200
+  /// Seconds that a token's issue may lie ahead. Touchline: clocks that are kept by NTP differ by less than a second;
+  /// a virtual machine that has just woken, or a clock that is set by hand, by less than a minute.
+  public static let tokenFutureSeconds: Double = 60
+  /// Longest life of a subscriber token in seconds. Touchline: 30 days, a competition; there is no list of revoked
+  /// tokens, so that a lost one is good until its end.
+  public static let subscriberTokenSeconds: Double = 30 * 86_400
+  /// Verified tokens that are remembered, and as many refused ones apart from them. Touchline: more than the connections
+  /// that publish at once, in some hundred kilobytes; a flood of bad tokens doesn't push out a good one.
+  public static let rememberedTokens = 1_024
+  /// Bytes of a key file or of `teams.json`. Touchline: a key has 250.
+  public static let keyFileBytes = 65_536
 }

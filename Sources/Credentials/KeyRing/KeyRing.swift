@@ -1,0 +1,52 @@
+import BroadcastChannels
+
+/// The keys that the server trusts, each with its team.
+///
+/// A value that never changes. To take up new files a new one is made; when that fails, the old one is still there.
+public struct KeyRing {
+  /// The teams by id.
+  public let teams: [TeamID: Team]
+  /// What is not as it should be, though it works: one sentence each.
+  public let notes: [String]
+
+  private let keys: [KeyID: VerifyingKey]
+  private let owners: [KeyID: Team]
+
+  /// Joins keys with the text of `teams.json`.
+  ///
+  /// - Parameters:
+  ///   - file: JSON; `//` and `/* */` comments are allowed.
+  ///   - keys: the keys that were found, each of which a team must name.
+  ///   - notes: what whoever read the keys has to tell.
+  /// - Throws: everything that is wrong, each with its line and key and what was expected.
+  public init(teams file: [UInt8], keys: [KeyID: VerifyingKey], notes: [String] = []) throws(Findings) {
+    let document: JSONDocument
+    do throws(JSONSyntaxError) {
+      document = try JSONDocument(file, comments: true)
+    } catch {
+      throw Findings([Finding(error)])
+    }
+    var reader = TeamsReader(document: document, keyIDs: Set(keys.keys))
+    let teams = reader.teams()
+    guard reader.findings.isEmpty else { throw Findings(reader.findings) }
+    self.teams = Dictionary(teams.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+    self.notes = notes
+    self.keys = keys
+    owners = Dictionary(
+      teams.flatMap { team in team.keys.map { ($0, team) } }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// A key and the team that it signs for.
+  public func key(_ id: KeyID) -> (key: VerifyingKey, team: Team)? {
+    guard let key = keys[id], let team = owners[id] else { return nil }
+    return (key, team)
+  }
+
+  /// The team that an app belongs to.
+  public func team(owning app: BundleID) -> Team? { teams.values.first { $0.owns(app) } }
+
+  /// Who may subscribe to the channels of an app. An app of no team is open: no key could sign for it.
+  public func subscribeRule(for app: BundleID) -> SubscribeRule {
+    team(owning: app)?.subscribeRule(for: app) ?? .open
+  }
+}
