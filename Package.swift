@@ -21,7 +21,12 @@ let package = Package(
     .target(name: "Terminal", dependencies: ["CNcursesShims"]),
     .testTarget(name: "TerminalTests", dependencies: ["Terminal", "LiveActivities", "touchline"]),
     .target(name: "CLibwebsocketsShims", dependencies: ["CLibwebsockets"]),
-    .target(name: "EventLoop", dependencies: ["CLibwebsockets", "CLibwebsocketsShims", "CLibuv"]),
+    .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
+    .target(
+      name: "EventLoop",
+      dependencies: [
+        "CLibwebsockets", "CLibwebsocketsShims", "CLibuv", "COpenSSL", "COpenSSLShims", "CNghttp2",
+      ]),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport"]),
 
     // Raw sockets, programs and waiting, for the tests that need a far end.

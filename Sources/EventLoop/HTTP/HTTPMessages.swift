@@ -4,11 +4,25 @@
 public final class HTTPPeer {
   /// The peer's numeric address, without its port.
   public let remoteAddress: String
+  /// Whether it came through TLS.
+  public let isSecure: Bool
+  /// The version of the newest request: `1.0`, `1.1` or `2`.
+  public internal(set) var httpVersion: String
+  /// The certificate that the client has shown in the handshake; it was verified.
+  public let clientCertificate: PeerCertificate?
   /// Room for what a service wants to know of a connection beyond one request.
   public var userInfo: AnyObject?
 
   /// Makes a peer.
-  public init(remoteAddress: String) { self.remoteAddress = remoteAddress }
+  public init(
+    remoteAddress: String, isSecure: Bool = false, httpVersion: String = "1.1",
+    clientCertificate: PeerCertificate? = nil
+  ) {
+    self.remoteAddress = remoteAddress
+    self.isSecure = isSecure
+    self.httpVersion = httpVersion
+    self.clientCertificate = clientCertificate
+  }
 }
 
 /// A whole HTTP request.
@@ -109,7 +123,7 @@ public struct HTTPResponse: Sendable {
   }
 
   /// A line break in a header would let its value write further headers.
-  private static func clean(_ text: String) -> String {
+  static func clean(_ text: String) -> String {
     guard text.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 }) else { return text }
     return String(decoding: text.utf8.map { $0 < 0x20 && $0 != 0x09 ? 0x20 : $0 }, as: UTF8.self)
   }

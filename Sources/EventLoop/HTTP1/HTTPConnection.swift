@@ -1,21 +1,14 @@
-// Why: one accepted socket, from its first byte until it closes or becomes a WebSocket of lws. Requests
-// are handled one after the other; bytes of a pipelined next one wait in `input`. Every end is polite:
-// the write side is shut first and the peer's rest is read for a moment, because close() with unread
-// input makes the kernel send RST, which can take the last answer away from the peer (RFC 9112 section 9.6).
+// Why: one socket that speaks HTTP/1.1, until it closes or becomes a WebSocket of lws. Requests are handled one after the
+// other; bytes of a pipelined next one wait in `input`.
 
-import CLibuv
-import CLibwebsocketsShims
-import Glibc
-
-final class HTTPConnection {
+final class HTTPConnection: ServedConnection, WireUser, Answering {
   enum Phase {
     case head
     case body(HTTPHead, HTTPBodyReader)
     /// The service has the request; `keepAlive` is what happens after its answer.
     case answering(HTTPExchange, keepAlive: Bool)
     case streaming(Connection)
-    /// Nothing more is said; what still comes is thrown away.
-    case lingering
+    /// The wire is somebody else's, or closed.
     case closed
   }
 
@@ -23,9 +16,7 @@ final class HTTPConnection {
   var deadline: Double
   unowned(unsafe) let server: HTTPServer
   let loop: EventLoop
-  let descriptor: Int32
-  var poll: UnsafeMutablePointer<uv_poll_t>?
-  var events: Int32 = 0
+  let wire: Wire
   var phase = Phase.head
   /// A slice, so that requests are cut off its front without moving the rest.
   var input: ArraySlice<UInt8> = []
@@ -39,19 +30,20 @@ final class HTTPConnection {
   var wantsWritable = false
   var closeSent: (code: UInt16, reason: String)?
 
-  init?(descriptor: Int32, remoteAddress: String, server: HTTPServer) {
-    self.descriptor = descriptor
-    peer = HTTPPeer(remoteAddress: remoteAddress)
+  /// - Parameter input: what was read already.
+  init(_ wire: Wire, peer: HTTPPeer, input: [UInt8], deadline: Double, server: HTTPServer) {
+    self.wire = wire
+    self.peer = peer
+    self.input = input[...]
+    self.deadline = deadline
     self.server = server
     loop = server.loop
-    deadline = server.loop.now + server.options.handshakeTimeout
-    let poll = UnsafeMutablePointer<uv_poll_t>.allocate(capacity: 1)
-    guard uv_poll_init(loop.uv, poll, descriptor) == 0 else {
-      poll.deallocate()
-      return nil
-    }
-    Handle.attach(poll, to: self)
-    self.poll = poll
+    wire.user = self
+  }
+
+  /// Looks at what was read already, and waits for more.
+  func start() {
+    process()
     updateEvents()
   }
 
@@ -62,63 +54,49 @@ final class HTTPConnection {
   }
 
   func updateEvents() {
-    guard let poll else { return }
-    var wanted: Int32 = written < output.count || wantsWritable ? Int32(UV_WRITABLE.rawValue) : 0
+    guard !isClosed else { return }
+    var wanted: Wire.Events = written < output.count || wantsWritable ? .writable : []
     // A peer that sends ahead is not read until its turn comes, but its leaving is noticed. A peer that
     // only ended its own sending may still read the answer.
-    if !peerEnded {
-      let mayRead = input.count <= server.options.maxHeaderBytes
-      wanted |= Int32(mayRead ? UV_READABLE.rawValue : UV_DISCONNECT.rawValue)
-    }
-    guard wanted != events else { return }
-    events = wanted
-    guard wanted != 0 else {
-      uv_poll_stop(poll)
-      return
-    }
-    uv_poll_start(poll, wanted) { handle, status, events in
-      Handle.owner(of: handle, as: HTTPConnection.self)?.ready(status, events)
-    }
+    if !peerEnded { wanted.insert(input.count <= server.options.maxHeaderBytes ? .readable : .hungUp) }
+    wire.want(wanted)
   }
 
-  private func ready(_ status: Int32, _ events: Int32) {
-    if status < 0 { return abort() }
-    if events & Int32(UV_WRITABLE.rawValue) != 0 { flush() }
-    if events & Int32(UV_READABLE.rawValue) != 0 { read() }
-    if events & Int32(UV_DISCONNECT.rawValue) != 0 { abort() }
+  func wireIsReady(_ events: Wire.Events) {
+    if events.contains(.failed) { return abort() }
+    if events.contains(.writable) { flush() }
+    if events.contains(.readable) { read() }
+    if events.contains(.hungUp) { abort() }
     updateEvents()
   }
 
   private func read() {
     guard !isClosed else { return }
-    let count = server.scratch.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
-    if count < 0 {
-      if errno != EAGAIN, errno != EINTR { abort() }
-      return
+    let count: Int
+    switch server.scratch.withUnsafeMutableBytes({ wire.read(into: $0) }) {
+    case .blocked: return
+    case .failed: return abort()
+    case .ended: return ended()
+    case .bytes(let some): count = some
     }
-    switch phase {
-    case .closed: return
-    case .lingering:
-      if count == 0 { abort() }
-    case .streaming:
-      // A reader of an event stream has nothing more to say; its end is the stream's end.
-      if count == 0 { abort() }
-    default:
-      if count == 0 {
-        peerEnded = true
-        if case .answering = phase { return }
-        // In the middle of a request, or between two: nothing to answer.
-        lingersWhenWritten = true
-        lingerIfWritten()
-        return
-      }
-      if isResting {
-        isResting = false
-        deadline = loop.now + server.options.handshakeTimeout
-      }
-      input.append(contentsOf: server.scratch.prefix(count))
-      process()
+    // A reader of an event stream has nothing more to say.
+    if case .streaming = phase { return }
+    if isResting {
+      isResting = false
+      deadline = loop.now + server.options.handshakeTimeout
     }
+    input.append(contentsOf: server.scratch.prefix(count))
+    process()
+  }
+
+  private func ended() {
+    // The end of an event stream's reader is the stream's end.
+    if case .streaming = phase { return abort() }
+    peerEnded = true
+    if case .answering = phase { return }
+    // In the middle of a request, or between two: nothing to answer.
+    lingersWhenWritten = true
+    lingerIfWritten()
   }
 
   // MARK: - Requests
@@ -171,6 +149,7 @@ final class HTTPConnection {
       refuse(error.status, error.reason)
       return false
     }
+    peer.httpVersion = head.isOld ? "1.0" : "1.1"
     input.removeFirst(end + 4)
     scanned = 0
     // Other upgrades, such as the h2c that Java's client and curl --http2 offer, are ignored, and the request is
@@ -205,7 +184,7 @@ final class HTTPConnection {
     var request = head.request
     request.body = body
     request.bodyTruncated = isTruncated
-    let exchange = HTTPExchange(connection: self, request: request, loop: loop)
+    let exchange = HTTPExchange(answeredBy: self, request: request, loop: loop)
     let goesOn = head.keepAlive && !isTruncated && !server.isClosing
     phase = .answering(exchange, keepAlive: goesOn)
     deadline = .infinity
@@ -228,7 +207,7 @@ final class HTTPConnection {
           kind: .webSocket, remoteAddress: peer.remoteAddress, subprotocol: subprotocol, now: loop.now,
           handler: handler)
         letGo()
-        server.becomeWebSocket(descriptor, bytes, connection, self)
+        server.becomeWebSocket(wire, bytes, connection, self)
       }
     }
   }

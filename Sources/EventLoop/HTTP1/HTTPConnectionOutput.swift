@@ -1,9 +1,5 @@
 // Why: the other half of HTTPConnection, what goes out: answers, the endless body of an event stream, and
-// the polite end.
-
-import CLibuv
-import CLibwebsocketsShims
-import Glibc
+// the end.
 
 extension HTTPConnection {
   // MARK: - Answers (called by HTTPExchange)
@@ -56,14 +52,14 @@ extension HTTPConnection {
 
   func flush() {
     while written < output.count {
-      let sent = output.withUnsafeBytes { buffer in
-        buffer.baseAddress.map { shim_send_now(descriptor, $0 + written, buffer.count - written) } ?? 0
+      let moved = output.withUnsafeBytes { buffer in
+        buffer.baseAddress.map { wire.write($0 + written, buffer.count - written) } ?? .blocked
       }
-      if sent < 0 {
-        if errno == EAGAIN { return }
-        return abort()
+      switch moved {
+      case .bytes(let sent): written += sent
+      case .blocked: return
+      case .ended, .failed: return abort()
       }
-      written += sent
     }
     if !output.isEmpty {
       output = []
@@ -85,18 +81,14 @@ extension HTTPConnection {
       deadline = min(deadline, loop.now + server.options.idleTimeout)
       return
     }
-    if case .lingering = phase { return }
     finishStream()
-    phase = .lingering
-    input = []
     if peerEnded { return abort() }
-    shutdown(descriptor, Int32(SHUT_WR))
-    deadline = loop.now + 2
-    updateEvents()
+    letGo()
+    server.replace(self, with: Farewell(wire, server: server))
   }
 
-  /// The sweep found the deadline passed.
-  func expire() {
+  func check(_ now: Double) {
+    guard deadline < now else { return }
     switch phase {
     case .head where !input.isEmpty && output.isEmpty, .body where output.isEmpty:
       refuse(408, "RequestTimeout")
@@ -104,8 +96,7 @@ extension HTTPConnection {
     }
   }
 
-  /// A server that stops accepting lets resting connections go.
-  func closeIfResting() {
+  func drain() {
     guard case .head = phase, input.isEmpty, !lingersWhenWritten else { return }
     lingersWhenWritten = true
     lingerIfWritten()
@@ -117,26 +108,22 @@ extension HTTPConnection {
     finishStream()
     if case .answering(let exchange, _) = phase { exchange.abandon() }
     letGo()
-    Glibc.close(descriptor)
+    wire.close()
     server.forget(self)
   }
 
   private func finishStream() {
     guard case .streaming(let connection) = phase else { return }
-    phase = .lingering
+    phase = .head
     loop.soon { connection.ended(code: nil, reason: "") }
   }
 
-  /// Gives up the poll handle, so that the descriptor can be closed or handed on: libuv forgets it inside
-  /// uv_close(), not later (uv__poll_stop in src/unix/poll.c).
+  /// Has no more to do with the wire.
   func letGo() {
     phase = .closed
     input = []
     output = []
     written = 0
-    guard let poll else { return }
-    self.poll = nil
-    Handle.close(poll)
   }
 }
 
@@ -151,12 +138,15 @@ extension HTTPConnection: Carrier {
       wantsWritable = true
       return false
     }
-    let sent = bytes.withUnsafeBytes { buffer in
-      buffer.baseAddress.map { shim_send_now(descriptor, $0, buffer.count) } ?? 0
+    let moved = bytes.withUnsafeBytes { buffer in
+      buffer.baseAddress.map { wire.write($0, buffer.count) } ?? .bytes(0)
     }
+    var sent = 0
+    if case .bytes(let count) = moved { sent = count }
     if sent == bytes.count { return true }
-    guard sent > 0 else {
-      // EAGAIN, or an error that the next poll shows.
+    // Once OpenSSL has begun with a message there is no way back from it; see Wire.write.
+    guard sent > 0 || (wire.isSecure && moved == .blocked) else {
+      // Blocked, or an error that the next poll shows.
       wantsWritable = true
       updateEvents()
       return false

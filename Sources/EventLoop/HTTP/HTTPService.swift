@@ -30,8 +30,12 @@ public struct ServerOptions: Sendable {
   public var maxMessageBytes = 16_384
   /// Seconds a peer may take to send a whole request.
   public var handshakeTimeout = 10.0
-  /// Seconds a connection may rest between two requests, and a response may wait to be read.
+  /// Seconds a HTTP/1.1 connection may rest between two requests, and a response may wait to be read.
   public var idleTimeout = 30.0
+  /// Makes the port secure (`https`, `wss`); nil serves in the clear.
+  public var tls: TLSIdentity?
+  /// The bounds of HTTP/2.
+  public var http2 = HTTP2Limits()
   /// WebSocket subprotocols; the first one of these that the client offers, in the client's order, is taken.
   public var subprotocols: [String] = []
   /// Bytes the kernel may hold for a peer that reads slowly (SO_SNDBUF, which Linux doubles); nil leaves it
@@ -50,29 +54,29 @@ public struct ServerOptions: Sendable {
 /// One request that waits for its answer. Exactly one of ``answer(_:)`` and ``stream(status:headers:handler:)``
 /// counts; what comes after it, or after the peer left, does nothing.
 public final class HTTPExchange {
-  private weak var connection: HTTPConnection?
+  private weak var answering: (any Answering)?
   private let isHead: Bool
   private let remoteAddress: String
   private let loop: EventLoop
 
-  init(connection: HTTPConnection, request: HTTPRequest, loop: EventLoop) {
-    self.connection = connection
+  init(answeredBy answering: any Answering, request: HTTPRequest, loop: EventLoop) {
+    self.answering = answering
     self.loop = loop
     isHead = request.method == "HEAD"
     remoteAddress = request.peer.remoteAddress
   }
 
   /// Whether an answer would reach nobody: the peer is gone, or was answered already.
-  public var isClosed: Bool { connection == nil }
+  public var isClosed: Bool { answering == nil }
 
   /// Sends the response; the connection then goes on with the next request if the client wants that.
   public func answer(_ response: HTTPResponse) {
-    guard let connection else { return }
-    self.connection = nil
-    connection.answer(response, isHead: isHead)
+    guard let answering else { return }
+    self.answering = nil
+    answering.answer(response, isHead: isHead)
   }
 
-  /// Begins a response whose body lasts as long as the connection, for server-sent events. The handler's
+  /// Begins a response whose body lasts until somebody ends it, for server-sent events. The handler's
   /// `opened` is called before this returns. When the peer is gone already, only `closed` follows.
   @discardableResult
   public func stream(
@@ -80,15 +84,21 @@ public final class HTTPExchange {
   ) -> Connection {
     let stream = Connection(
       kind: .eventStream, remoteAddress: remoteAddress, subprotocol: nil, now: loop.now, handler: handler)
-    guard let connection else {
+    guard let answering else {
       loop.soon { stream.ended(code: nil, reason: "") }
       return stream
     }
-    self.connection = nil
-    connection.beginStream(HTTPResponse(status: status, headers: headers), stream)
+    self.answering = nil
+    answering.beginStream(HTTPResponse(status: status, headers: headers), stream)
     return stream
   }
 
   /// The connection broke before an answer was given.
-  func abandon() { connection = nil }
+  func abandon() { answering = nil }
+}
+
+/// What brings an answer to its peer: a HTTP/1.1 connection, or a stream of a HTTP/2 one.
+protocol Answering: AnyObject {
+  func answer(_ response: HTTPResponse, isHead: Bool)
+  func beginStream(_ response: HTTPResponse, _ connection: Connection)
 }

@@ -16,6 +16,8 @@ struct HTTPHead {
   var request: HTTPRequest
   var body: Body
   var keepAlive: Bool
+  /// HTTP/1.0.
+  var isOld: Bool
   var expectsContinue: Bool
 
   /// Why a head is refused; each closes the connection, because where the next request begins is unsure.
@@ -49,6 +51,7 @@ struct HTTPHead {
     guard hosts == 1 || (isOld && hosts == 0) else { throw Refusal(status: 400, reason: "BadHost") }
 
     self.request = request
+    self.isOld = isOld
     body = try Self.body(of: request, isOld: isOld)
     keepAlive = !isOld && !request.hasToken("close", in: "connection")
     expectsContinue = false
@@ -74,7 +77,7 @@ struct HTTPHead {
   }
 
   /// origin-form, or the absolute-form that proxies send (RFC 9112 section 3.2); `*` for OPTIONS.
-  private static func readTarget(
+  static func readTarget(
     _ target: ArraySlice<UInt8>, into request: inout HTTPRequest
   ) throws(Refusal) {
     var target = target

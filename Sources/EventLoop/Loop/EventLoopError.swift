@@ -20,6 +20,10 @@ public enum EventLoopError: Error, Equatable, CustomStringConvertible {
   case cannotListen(address: String, reason: String)
   /// A descriptor cannot be watched.
   case cannotWatch(descriptor: Int32, reason: String)
+  /// A certificate or key cannot be used; `path` is the file, or the name that was given to the bytes.
+  case badTLSFile(path: String, reason: String)
+  /// OpenSSL gave no context.
+  case noTLS(reason: String)
 
   /// One line for a log.
   public var description: String {
@@ -31,6 +35,8 @@ public enum EventLoopError: Error, Equatable, CustomStringConvertible {
     case .badAddress(let address, let reason): "\(address) is no address to listen on: \(reason)"
     case .cannotListen(let address, let reason): "cannot listen on \(address): \(reason)"
     case .cannotWatch(let descriptor, let reason): "cannot watch descriptor \(descriptor): \(reason)"
+    case .badTLSFile(let path, let reason): "\(path): \(reason)"
+    case .noTLS(let reason): "no TLS: \(reason)"
     }
   }
 }

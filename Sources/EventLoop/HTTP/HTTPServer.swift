@@ -18,10 +18,12 @@ public final class HTTPServer: LoopResource {
   let service: any HTTPService
   /// Where every read of this loop goes first.
   var scratch = [UInt8](repeating: 0, count: 65_536)
+  private var batch: [UInt8] = []
+  private(set) var tls: TLSContext?
   private(set) var isClosing = false
   private var listener: Listener?
   private var sweep: LoopTimer?
-  private var connections: [ObjectIdentifier: HTTPConnection] = [:]
+  private var connections: [ObjectIdentifier: any ServedConnection] = [:]
   private var webSocketCount = 0
   private var dateSecond: time_t = -1
   private var dateText = ""
@@ -33,6 +35,7 @@ public final class HTTPServer: LoopResource {
     self.options = options
     self.service = service
     host = options.host
+    tls = try options.tls.map { identity throws(EventLoopError) in try TLSContext(identity) }
     // Made now, so that a missing plugin is an error of the start and not of the first handshake.
     _ = try loop.websocketsContext()
     let accepted = Accepted()
@@ -47,7 +50,7 @@ public final class HTTPServer: LoopResource {
     accepted.server = self
     loop.keep(self)
     let period = max(0.02, min(0.5, min(options.handshakeTimeout, options.idleTimeout) / 4))
-    sweep = loop.schedule(after: period, every: period) { [weak self] in self?.closeExpired() }
+    sweep = loop.schedule(after: period, every: period) { [weak self] in self?.checkAll() }
   }
 
   /// Closes the listening socket and the connections that rest between two requests. What is being served
@@ -57,8 +60,20 @@ public final class HTTPServer: LoopResource {
     isClosing = true
     listener?.stop()
     listener = nil
-    for connection in connections.values { connection.closeIfResting() }
+    for connection in connections.values { connection.drain() }
   }
+
+  /// Reads certificates and keys anew, for the connections that come from now on; older ones keep theirs.
+  /// - Throws: ``EventLoopError/badTLSFile(path:reason:)``; everything is as before then.
+  public func reload(tls identity: TLSIdentity) throws {
+    let fresh = try TLSContext(identity)
+    // A port is secure or not from its beginning: clients that are connecting must not see it change.
+    if tls != nil { tls = fresh }
+  }
+
+  /// When the server's certificate expires, in seconds since 1970; nil in the clear. An expired certificate is served like any
+  /// other, and clients refuse it.
+  public var certificateExpiry: Int? { tls?.notAfter }
 
   func loopEnds() {
     stopAccepting()
@@ -71,28 +86,36 @@ public final class HTTPServer: LoopResource {
     if var size = options.sendBufferBytes {
       setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
     }
-    guard let connection = HTTPConnection(descriptor: descriptor, remoteAddress: address, server: self) else {
+    guard let wire = Wire(loop: loop, descriptor: descriptor) else {
       Glibc.close(descriptor)
       return
     }
-    connections[ObjectIdentifier(connection)] = connection
+    let arrival = Arrival(wire, remoteAddress: address, server: self)
+    connections[ObjectIdentifier(arrival)] = arrival
   }
 
-  private func closeExpired() {
+  private func checkAll() {
     let now = loop.now
-    for connection in connections.values where connection.deadline < now { connection.expire() }
+    for connection in connections.values { connection.check(now) }
   }
 
-  // MARK: - For HTTPConnection
+  // MARK: - For connections
 
-  func forget(_ connection: HTTPConnection) { connections[ObjectIdentifier(connection)] = nil }
+  func forget(_ connection: any ServedConnection) { connections[ObjectIdentifier(connection)] = nil }
 
-  /// Hands the socket over to lws. `from` has given up its poll handle on the descriptor.
+  /// A connection goes on in another form.
+  func replace(_ old: any ServedConnection, with new: any ServedConnection) {
+    connections[ObjectIdentifier(old)] = nil
+    connections[ObjectIdentifier(new)] = new
+  }
+
+  /// Hands the socket over to lws.
   func becomeWebSocket(
-    _ descriptor: Int32, _ handshake: [UInt8], _ connection: Connection, _ from: HTTPConnection
+    _ wire: Wire, _ handshake: [UInt8], _ connection: Connection, _ from: HTTPConnection
   ) {
     forget(from)
-    guard let context = try? loop.websocketsContext() else { return _ = Glibc.close(descriptor) }
+    guard let context = try? loop.websocketsContext() else { return wire.close() }
+    let descriptor = wire.surrender()
     webSocketCount += 1
     let socket = ServerSocket(
       connection: connection, loop: loop, maxMessageBytes: options.maxMessageBytes
@@ -104,6 +127,18 @@ public final class HTTPServer: LoopResource {
       return
     }
     connection.handler?.opened(connection)
+  }
+
+  /// An empty buffer for frames that are written at once; ``giveBack(_:)`` lets the next one use its memory.
+  func takeBatch() -> [UInt8] {
+    var taken: [UInt8] = []
+    swap(&taken, &batch)
+    return taken
+  }
+
+  func giveBack(_ used: [UInt8]) {
+    batch = used
+    batch.removeAll(keepingCapacity: true)
   }
 
   /// The time in the form of RFC 9110 section 5.6.7, made once a second.

@@ -1,0 +1,29 @@
+// What Swift's importer cannot see of OpenSSL: options and setters that are macros of macros (ssl.h).
+#ifndef TOUCHLINE_COPENSSL_SHIMS_H
+#define TOUCHLINE_COPENSSL_SHIMS_H
+
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+/// What every context of ours has: TLS 1.2 or newer, no renegotiation (a peer could make the server work for nothing), writes
+/// that may be partial and retried from another address, and no buffers kept between records
+/// (SSL_CTX_set_mode(3), SSL_CTX_set_options(3)).
+/// A peer that closes TCP without close_notify is taken for one that ended, as HTTP's own framing tells truncation.
+static inline int shim_ssl_common(SSL_CTX *context) {
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                              SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  return (int)SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+}
+
+/// Adds to the chain that is sent after the certificate; takes its own reference.
+static inline int shim_add_chain_certificate(SSL_CTX *context, X509 *certificate) {
+  return (int)SSL_CTX_add1_chain_cert(context, certificate);
+}
+
+/// Tickets alone resume sessions: a cache on this side would only grow with the number of strangers.
+static inline void shim_no_session_cache(SSL_CTX *context) {
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+}
+
+#endif

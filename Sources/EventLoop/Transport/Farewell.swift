@@ -1,0 +1,35 @@
+// Why: every end is polite: the write side is shut first and the peer's rest is read for a moment, because close() with
+// unread input makes the kernel send RST, which can take the last answer away from the peer (RFC 9112 section 9.6).
+
+/// A connection on which nothing more is said; what still comes is thrown away.
+final class Farewell: ServedConnection, WireUser {
+  private let wire: Wire
+  private unowned(unsafe) let server: HTTPServer
+  private let deadline: Double
+  private static let seconds = 2.0
+
+  init(_ wire: Wire, server: HTTPServer) {
+    self.wire = wire
+    self.server = server
+    deadline = server.loop.now + Self.seconds
+    wire.shutWriting()
+    wire.user = self
+    wire.want(.readable)
+  }
+
+  func wireIsReady(_ events: Wire.Events) {
+    let goesOn = server.scratch.withUnsafeMutableBytes { wire.discard(into: $0) }
+    if !goesOn || events.contains(.failed) { abort() }
+  }
+
+  func check(_ now: Double) {
+    if deadline < now { abort() }
+  }
+
+  func drain() {}
+
+  func abort() {
+    wire.close()
+    server.forget(self)
+  }
+}
