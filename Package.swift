@@ -59,11 +59,12 @@ let package = Package(
     // Rules and I/O joined.
     .target(
       name: "BroadcastServer",
-      dependencies: ["BroadcastChannels", "SubscriberProtocol", "ChannelStore", "EventLoop"]),
+      dependencies: ["BroadcastChannels", "SubscriberProtocol", "ChannelStore", "Credentials", "EventLoop"]),
     .testTarget(
       name: "BroadcastServerTests",
       dependencies: [
-        "BroadcastServer", "BroadcastChannels", "ChannelStore", "EventLoop", "SubscriberProtocol",
+        "BroadcastServer", "BroadcastChannels", "ChannelStore", "Credentials", "EventLoop",
+        "SubscriberProtocol",
         "TestSupport",
       ]),
     .testTarget(

@@ -69,7 +69,8 @@ public final class BroadcastServer {
     if access.isOpen {
       log(
         configuration.isReachable ? .warning : .info,
-        "no tokens are checked: whoever reaches this server may publish, read and delete (--keys changes that)")
+        "no tokens are checked: whoever reaches this server may publish, read and delete (--keys changes that)"
+      )
     }
   }
 
@@ -111,8 +112,9 @@ public final class BroadcastServer {
     guard let address = configuration.providerListen else { return nil }
     do {
       return try HTTPServer(
-        loop: loop, options: options(configuration, address, try configuration.identity(log)), service: service)
-    } catch where !configuration.insistsOnProviderListen && !configuration.namesCertificates {
+        loop: loop, options: options(configuration, address, try configuration.identity(log)),
+        service: service)
+    } catch  where !configuration.insistsOnProviderListen && !configuration.namesCertificates {
       log(
         .warning,
         "the provider API with HTTP/2 and TLS is off: \(error); give it a place with --provider-listen, or turn it off there"

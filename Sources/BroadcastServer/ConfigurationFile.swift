@@ -3,7 +3,8 @@ import BroadcastChannels
 extension ServerConfiguration {
   /// The keys of a configuration file.
   public static let keys = [
-    "listen", "tls", "provider-listen", "tls-cert", "tls-key", "tls-dir", "client-ca", "keys", "insecure-open",
+    "listen", "tls", "provider-listen", "tls-cert", "tls-key", "tls-dir", "client-ca", "keys",
+    "insecure-open",
     "strict", "environment", "origins", "store", "channels", "ping-seconds", "silence-seconds", "log-level",
   ]
 

@@ -82,13 +82,13 @@ struct LocalAPI {
     case .message(let name, let id):
       let room = try room(name)
       try access.checkSubscribing(to: room, by: caller)
-        guard let record = room.messages[id.lowercased()] else {
-          throw AnswerError(
-            status: 404, reason: "MessageNotKnown",
-            message:
-              "the channel knows no message \"\(id.prefix(60))\"; it remembers the last \(Limits.messageRecordsPerChannel), by the unique id of the publish answer"
-          )
-        }
+      guard let record = room.messages[id.lowercased()] else {
+        throw AnswerError(
+          status: 404, reason: "MessageNotKnown",
+          message:
+            "the channel knows no message \"\(id.prefix(60))\"; it remembers the last \(Limits.messageRecordsPerChannel), by the unique id of the publish answer"
+        )
+      }
       return Self.json(200, record.json(channel: room.channel.id))
     case .session, .stream:
       var error = AnswerError(

@@ -242,7 +242,8 @@ struct ProviderAPI {
   private func expiration(_ request: HTTPRequest) throws(AnswerError) -> Expiration? {
     guard let text = request.header("apns-expiration") else {
       guard !strictness.contains(.headers) else {
-        throw refuse(.badExpirationDate, "the header apns-expiration is missing; 0, or Unix seconds, were expected")
+        throw refuse(
+          .badExpirationDate, "the header apns-expiration is missing; 0, or Unix seconds, were expected")
       }
       return nil
     }

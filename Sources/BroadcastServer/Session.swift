@@ -105,7 +105,9 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   func recheckAccess() {
     do throws(AnswerError) {
       try access.recheck(caller)
-      for subscription in subscriptions.values { try access.checkSubscribing(to: subscription.room, by: caller) }
+      for subscription in subscriptions.values {
+        try access.checkSubscribing(to: subscription.room, by: caller)
+      }
       for room in listening.values {
         try access.checkPublishing(for: room.channel.settings.app, by: caller)
       }

@@ -40,6 +40,37 @@ import Testing
     #expect(configuration.store == nil && configuration.listen.port == 9_000)
   }
 
+  @Test func aFileSetsWhoGetsIn() throws {
+    let text = """
+      {
+        "tls": true, "provider-listen": "[::1]:0", "tls-cert": "server.pem", "tls-key": "key.pem", "tls-dir": "tls",
+        "client-ca": "ca.pem", "keys": "keys", "insecure-open": true, "strict": ["headers", "token-refresh"],
+        "environment": "production", "origins": ["https://Scores.example.com", "http://localhost:3000"]
+      }
+      """
+    var configuration = ServerConfiguration()
+    try configuration.read(file: Array(text.utf8))
+    #expect(configuration.usesTLS && configuration.isOpenToAll && configuration.insistsOnProviderListen)
+    #expect(configuration.providerListen == ListenAddress(host: "::1", port: 0))
+    #expect(configuration.certificate == "server.pem" && configuration.certificateKey == "key.pem")
+    #expect(configuration.tlsFolder == "tls" && configuration.clientAuthority == "ca.pem")
+    #expect(configuration.keys == "keys" && configuration.strictness == [.headers, .tokenRefresh])
+    #expect(configuration.environment == .production)
+    #expect(configuration.origins == ["https://scores.example.com", "http://localhost:3000"])
+    try configuration.read(file: Array(#"{"strict":true,"provider-listen":"off"}"#.utf8))
+    #expect(configuration.strictness.count == 3 && configuration.providerListen == nil)
+  }
+
+  @Test(arguments: [
+    ("127.0.0.1:8080", "127.0.0.1:8443", false), ("0.0.0.0:80", "127.0.0.1:8443", true),
+    ("127.0.0.1:0", "[::]:443", true), ("[::1]:0", "off", false),
+  ])
+  func itIsReachableWhenOneOfItsPortsIs(_ main: String, _ provider: String, _ isReachable: Bool) {
+    var configuration = ServerConfiguration()
+    #expect(configuration.setListen(main) == nil && configuration.setProviderListen(provider) == nil)
+    #expect(configuration.isReachable == isReachable)
+  }
+
   @Test(arguments: [
     ("", "1:1: error: not JSON"), ("[]", "an object was expected"),
     (#"{"listen":1}"#, "listen: is the number 1"),
@@ -48,7 +79,12 @@ import Testing
     (#"{"silence-seconds":"60"}"#, "silence-seconds: is the string"),
     (#"{"ping-seconds":60,"silence-seconds":4}"#, "a peer must be pinged before its silence counts"),
     (#"{"ping-seconds":60}"#, "a peer must be pinged before its silence counts"),
-    (#"{"log-level":"loud"}"#, "log-level: "),
+    (#"{"log-level":"loud"}"#, "log-level: "), (#"{"tls":"yes"}"#, "true or false was expected"),
+    (#"{"provider-listen":"8443x"}"#, "\"off\" or HOST:PORT was expected"),
+    (#"{"keys":""}"#, "the path of a folder"),
+    (#"{"strict":["header"]}"#, "a list of \"headers\""),
+    (#"{"environment":"sandbox"}"#, "\"development\" or"),
+    (#"{"origins":["scores.example.com"]}"#, "without a path"), (#"{"origins":"x"}"#, "origins such as"),
     ("{\n  \"listen\": \":1\",\n  \"port\": 1\n}", "3:3: error: port: is no key"),
   ])
   func aFileIsToldWhatIsWrongAndWhere(_ text: String, _ words: String) throws {

@@ -16,7 +16,9 @@ struct ServeTests {
   @Test("a port in use is refused with what to do, exit 1")
   func portInUse() async throws {
     try await withServer { server in
-      let second = try await Touchline.run(["serve", "--provider-listen", "off", "--listen", "127.0.0.1:\(server.port)"])
+      let second = try await Touchline.run([
+        "serve", "--provider-listen", "off", "--listen", "127.0.0.1:\(server.port)",
+      ])
       #expect(second.code == 1)
       #expect(second.output == "")
       #expect(second.errors.contains("127.0.0.1:\(server.port) is in use by another program"))
@@ -140,11 +142,34 @@ struct ServeTests {
     ])
   func unopenable(_ options: [String], _ name: String) async throws {
     let ending = try await Touchline.run(
-      ["serve", "--provider-listen", "off"] + (options[0] == "--listen" ? [] : ["--listen", "127.0.0.1:0"]) + options)
+      ["serve", "--provider-listen", "off"] + (options[0] == "--listen" ? [] : ["--listen", "127.0.0.1:0"])
+        + options)
     #expect(ending.code == 1)
     #expect(ending.output == "")
     #expect(ending.errors.hasPrefix("touchline serve: "), "\(ending.errors)")
     #expect(ending.errors.contains(name), "\(ending.errors)")
+  }
+
+  @Test(
+    "what others can reach needs keys, unless somebody says that it is open to all", .serialized,
+    arguments: [["--listen", "0.0.0.0:0"], ["--listen", "127.0.0.1:0", "--provider-listen", "0.0.0.0:0"]])
+  func openToAll(_ options: [String]) async throws {
+    let ending = try await Touchline.run(["serve"] + options)
+    #expect(ending.code == 1 && ending.output == "")
+    #expect(ending.errors.contains("0.0.0.0:0 can be reached from other machines"), "\(ending.errors)")
+    #expect(ending.errors.contains("--keys") && ending.errors.contains("--insecure-open"))
+  }
+
+  @Test("certificates go together, and one that can't be used is named, exit 1 or 2")
+  func certificates() async throws {
+    let one = try await Touchline.run(["serve", "--tls-cert", "/nowhere/server.pem"])
+    #expect(one.code == 2 && one.errors.contains("--tls-cert and --tls-key go together"))
+    let both = try await Touchline.run(
+      [
+        "serve", "--listen", "127.0.0.1:0", "--tls-cert", "/nowhere/server.pem", "--tls-key",
+        "/nowhere/key.pem",
+      ])
+    #expect(both.code == 1 && both.errors.contains("/nowhere/server.pem"), "\(both.errors)")
   }
 
   @Test("definitions become channels, and an SQLite store keeps their ids over a restart")
@@ -174,7 +199,9 @@ struct ServeTests {
     try await withFolder { folder in
       let store = folder.path("channels.sqlite")
       try await withServer(["--store", store]) { server in
-        let second = try await Touchline.run(["serve", "--provider-listen", "off", "--listen", "127.0.0.1:0", "--store", store])
+        let second = try await Touchline.run([
+          "serve", "--provider-listen", "off", "--listen", "127.0.0.1:0", "--store", store,
+        ])
         #expect(second.code == 1)
         #expect(second.errors.contains(store))
         #expect(second.errors.contains("another server is using it"), "\(second.errors)")

@@ -54,7 +54,8 @@ struct Server {
   var address: String { "http://127.0.0.1:\(port)" }
 
   init(_ options: [String] = [], port wanted: UInt16 = 0) async throws {
-    program = try Touchline.start(["serve", "--listen", "127.0.0.1:\(wanted)", "--provider-listen", "off"] + options)
+    program = try Touchline.start(
+      ["serve", "--listen", "127.0.0.1:\(wanted)", "--provider-listen", "off"] + options)
     let line = try await program.lines(1)[0]
     let text = try #require(line.split(separator: ":").last.map(String.init))
     port = try #require(UInt16(text), "\(line)")

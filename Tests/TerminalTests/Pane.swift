@@ -169,7 +169,11 @@ final class TestServer {
     }
     let output = folder.appendingPathComponent("server").path
     process = try Program.start(
-      touchline, ["serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--channels", channels.path, "--log-level", "warning"],
+      touchline,
+      [
+        "serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--channels", channels.path,
+        "--log-level", "warning",
+      ],
       output: output)
     var text = ""
     let limit = Date(timeIntervalSinceNow: 40)

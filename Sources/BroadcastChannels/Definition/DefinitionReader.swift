@@ -32,7 +32,8 @@ struct DefinitionReader {
       settings: ChannelSettings(
         app: app, storagePolicy: policy, frequentUpdates: frequent, budget: budget, windows: windows,
         publishRate: publishRate),
-      subscribe: subscribe, attributesType: attributesType, attributes: attributes, contentState: contentState,
+      subscribe: subscribe, attributesType: attributesType, attributes: attributes,
+      contentState: contentState,
       presentations: presentations, accessibility: accessibility, actions: actions, sensitive: sensitive,
       strings: strings)
   }
@@ -79,7 +80,8 @@ struct DefinitionReader {
   private mutating func subscribe(_ value: JSONValue?) -> SubscribeRule? {
     guard let value else { return nil }
     if let access = value.string.flatMap({ SubscribeRule(rawValue: $0) }) { return access }
-    error("bad-value", key: "subscribe", "is \(value.described); \"open\" or \"token\" was expected", at: value)
+    error(
+      "bad-value", key: "subscribe", "is \(value.described); \"open\" or \"token\" was expected", at: value)
     return nil
   }
 

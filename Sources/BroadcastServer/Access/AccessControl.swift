@@ -42,7 +42,8 @@ final class AccessControl {
       throw AnswerError(
         Refusal(
           .missingProviderToken,
-          "this server takes client certificates and has no keys to check tokens with; connect with a certificate"))
+          "this server takes client certificates and has no keys to check tokens with; connect with a certificate"
+        ))
     }
     do throws(Refusal) {
       let token = try verifier.provider(authorization: request.header("authorization"), now: now())
@@ -104,7 +105,8 @@ final class AccessControl {
       throw AnswerError(
         Refusal(
           .missingProviderToken,
-          "publishing and managing channels takes a provider token; send it as \"authorization: bearer <token>\""))
+          "publishing and managing channels takes a provider token; send it as \"authorization: bearer <token>\""
+        ))
     case .subscriber:
       throw AnswerError(
         Refusal(.invalidProviderToken, "a subscriber token can't publish; a provider token was expected"))
@@ -166,7 +168,8 @@ final class AccessControl {
     guard let keyID, let verifier else { return }
     guard verifier.keys.key(keyID)?.team.id == team else {
       throw AnswerError(
-        status: 403, reason: "KeyWithdrawn", message: "the key \(keyID) that signed the token is no longer accepted")
+        status: 403, reason: "KeyWithdrawn",
+        message: "the key \(keyID) that signed the token is no longer accepted")
     }
   }
 
@@ -191,7 +194,8 @@ extension Provider {
     let end = token.issuedAt.addingTimeInterval(Limits.providerTokenSeconds)
     self.init(
       name: "the team \(token.team.id)", keyID: token.keyID, team: token.team.id,
-      owns: { verifier.keys.teams[token.team.id]?.owns($0) ?? false }, expires: token.expires.map { min($0, end) } ?? end)
+      owns: { verifier.keys.teams[token.team.id]?.owns($0) ?? false },
+      expires: token.expires.map { min($0, end) } ?? end)
   }
 }
 

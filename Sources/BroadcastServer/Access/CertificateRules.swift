@@ -13,7 +13,8 @@ struct CertificateRules {
   /// - Throws: `BadCertificate` when no app is named, `BadCertificateEnvironment` for one of the other environment.
   func provider(_ certificate: PeerCertificate) throws(AnswerError) -> Provider {
     let kinds = certificate.commonNames.map { Self.parts($0).kind }
-    for (kind, other) in [("Apple Development", .production), ("Apple Production", .development)] as [Mismatch]
+    for (kind, other) in [("Apple Development", .production), ("Apple Production", .development)]
+      as [Mismatch]
     where environment == other && kinds.contains(where: { $0.hasPrefix(kind) }) {
       throw AnswerError(
         Refusal(
@@ -22,7 +23,8 @@ struct CertificateRules {
         ))
     }
     let names = certificate.userIDs + certificate.commonNames.map { Self.parts($0).name }
-    let apps = Set(names.compactMap { BundleID($0) }.filter { !$0.hasPushTypeSuffix && $0.identifier.contains(".") })
+    let apps = Set(
+      names.compactMap { BundleID($0) }.filter { !$0.hasPushTypeSuffix && $0.identifier.contains(".") })
     guard let first = apps.min(by: { $0.identifier < $1.identifier }) else {
       throw AnswerError(
         Refusal(

@@ -24,7 +24,10 @@ extension ServerConfiguration {
       now: Date())
     for note in development.notes { log(.warning, note) }
     if development.outcome != .kept {
-      log(.info, "a development certificate was made in \(development.folder); 'touchline trust' tells how to trust it")
+      log(
+        .info,
+        "a development certificate was made in \(development.folder); 'touchline trust' tells how to trust it"
+      )
     }
     return TLSIdentity(
       certificateChain: .file(development.certificatePath), privateKey: .file(development.keyPath),

@@ -1,13 +1,5 @@
 import BroadcastChannels
 
-/// Who may subscribe to a channel.
-public enum SubscribeRule: String, Sendable, Hashable, CaseIterable {
-  /// Everybody who reaches the server.
-  case open
-  /// Whoever has a ``SubscriberToken`` that names the channel.
-  case token
-}
-
 /// A developer team: its keys and its apps, as `teams.json` names them.
 public struct Team: Sendable, Hashable {
   /// The id.

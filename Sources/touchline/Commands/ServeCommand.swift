@@ -7,7 +7,8 @@ import Foundation
 /// `touchline serve`: runs the server until it is told to stop.
 enum ServeCommand: Command {
   static let usage = CommandUsage(
-    name: "serve", synopsis: "[--listen HOST:PORT] [--store PATH|memory] [--channels DIR] [--keys DIR] [--config FILE]",
+    name: "serve",
+    synopsis: "[--listen HOST:PORT] [--store PATH|memory] [--channels DIR] [--keys DIR] [--config FILE]",
     summary: "Run a broadcast-channel server.",
     options: [
       Option("--listen", "HOST:PORT", "where to listen (default 127.0.0.1:8080; port 0 takes a free one)"),
@@ -19,11 +20,13 @@ enum ServeCommand: Command {
       Option("--tls-key", "FILE", "the certificate's key, PEM"),
       Option("--tls-dir", "DIR", "where the development certificates are kept ('touchline trust' tells)"),
       Option("--keys", "DIR", "check tokens against the keys there ('touchline token new-key' makes one)"),
-      Option("--client-ca", "FILE", "take client certificates of these authorities in place of provider tokens"),
+      Option(
+        "--client-ca", "FILE", "take client certificates of these authorities in place of provider tokens"),
       Option("--insecure-open", nil, "listen where others can reach it, and check no tokens"),
       Option("--strict", nil, "refuse what Apple documents as wrong and real senders do all the same"),
       Option("--environment", "NAME", "development or production: which client certificates fit"),
-      Option("--origins", "LIST", "the web origins whose pages may connect, separated by commas (default all)"),
+      Option(
+        "--origins", "LIST", "the web origins whose pages may connect, separated by commas (default all)"),
       Option("--store", "PATH|memory", "where channels are kept: an SQLite file, or memory (default memory)"),
       Option(
         "--channels", "DIR",

@@ -33,7 +33,8 @@ struct Key {
   }
 
   private func base64URL(_ bytes: [UInt8]) -> String {
-    Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing(
+      "=", with: "")
   }
 }
 
@@ -70,5 +71,7 @@ final class Keys {
 
 extension Request {
   /// The same with a provider's or a subscriber's token.
-  func token(_ token: String, scheme: String = "bearer") -> Request { header("authorization", "\(scheme) \(token)") }
+  func token(_ token: String, scheme: String = "bearer") -> Request {
+    header("authorization", "\(scheme) \(token)")
+  }
 }

@@ -14,7 +14,9 @@ import Testing
     try withServer {
       $0.keys = keys.folder.path
       $0.strictness = strictness
-    } _: { try body($0, keys) }
+    } _: {
+      try body($0, keys)
+    }
   }
 
   private func expect(
@@ -23,7 +25,8 @@ import Testing
   ) {
     #expect(answer.status == status && answer.reason == reason, "\(answer)", sourceLocation: location)
     #expect(
-      answer.headers["touchline-detail"]?.contains(words) == true, "\(answer.headers)", sourceLocation: location)
+      words.isEmpty || answer.headers["touchline-detail"]?.contains(words) == true, "\(answer.headers)",
+      sourceLocation: location)
   }
 
   @Test("a good token creates, broadcasts, lists, reads and deletes")
@@ -108,7 +111,7 @@ import Testing
           #expect(answer.status == (strict ? 403 : 200), "\(claims)")
         }
         let claims = "{\n\"iss\":\"TEAMSCORES\",\n\"iat\":\(now),\"exp\":\(now + 60)}"
-        #expect(try server.send(.list().token(try keys.scores.token(claims: claims))).status == 200)
+        #expect(try server.send(.list().token(keys.scores.token(claims: claims))).status == 200)
         let capital = Request.list().token(try keys.scores.token(), scheme: "Bearer")
         #expect(try server.send(capital).status == (strict ? 403 : 200))
       }
@@ -119,11 +122,11 @@ import Testing
   func oneTeam() throws {
     try withKeys { server, keys in
       let connection = try ProviderConnection(server)
-      #expect(try connection.send(.list().token(try keys.scores.token())).status == 200)
+      #expect(try connection.send(.list().token(keys.scores.token())).status == 200)
       expect(
         try connection.send(.list(app: "com.example.news.sport").token(try keys.news.token())), 403,
         "InvalidProviderToken", "a connection serves one team")
-      #expect(try connection.send(.list().token(try keys.scores.token(age: 5))).status == 200)
+      #expect(try connection.send(.list().token(keys.scores.token(age: 5))).status == 200)
     }
   }
 
@@ -136,7 +139,7 @@ import Testing
       expect(
         try connection.send(.list().token(try keys.scores.token())), 429, "TooManyProviderTokenUpdates")
       #expect(try connection.send(.list().token(first)).status == 200)
-      #expect(try server.send(.list().token(try keys.scores.token())).status == 200)
+      #expect(try server.send(.list().token(keys.scores.token())).status == 200)
     }
   }
 
