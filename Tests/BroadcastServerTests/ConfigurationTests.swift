@@ -80,7 +80,7 @@ import Testing
     (#"{"ping-seconds":60,"silence-seconds":4}"#, "a peer must be pinged before its silence counts"),
     (#"{"ping-seconds":60}"#, "a peer must be pinged before its silence counts"),
     (#"{"log-level":"loud"}"#, "log-level: "), (#"{"tls":"yes"}"#, "true or false was expected"),
-    (#"{"provider-listen":"8443x"}"#, "\"off\" or HOST:PORT was expected"),
+    (#"{"provider-listen":"a:b"}"#, "\"off\" or HOST:PORT was expected"),
     (#"{"keys":""}"#, "the path of a folder"),
     (#"{"strict":["header"]}"#, "a list of \"headers\""),
     (#"{"environment":"sandbox"}"#, "\"development\" or"),
