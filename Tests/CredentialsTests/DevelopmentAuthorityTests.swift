@@ -130,6 +130,14 @@ struct DevelopmentAuthorityTests {
     #expect(failure(days: 3_651).contains("move the folder \(tls) away and trust the new ca.pem"))
   }
 
+  @Test("an authority from the future, made by a wrong clock, is told; a server's certificate is made anew")
+  func wrongClock() throws {
+    _ = try make()
+    #expect(failure(days: -1).contains("which has yet to come; set this machine's clock"))
+    _ = try make(days: 380)
+    #expect(try make(days: 300).outcome == .renewed)
+  }
+
   @Test("what an interrupted start left is completed")
   func interrupted() throws {
     let first = try make()

@@ -99,6 +99,17 @@ struct KeyRingTests {
     #expect(error?.description.contains("/nowhere/keys: error: the folder of keys can't be read") == true)
   }
 
+  @Test("a folder or a pipe in a key's place is told, and doesn't hang")
+  func noFile() throws {
+    let folder = try Folder()
+    try FileManager.default.createDirectory(
+      atPath: folder.file("ABC123DEFG.pem"), withIntermediateDirectories: true)
+    #expect(mkfifo(folder.file("AuthKey_ZYX987WVUT.p8"), 0o600) == 0)
+    try folder.write(Self.teams, "teams.json")
+    #expect(broken(folder).contains("ABC123DEFG.pem: error: is no file"))
+    #expect(broken(folder).contains("AuthKey_ZYX987WVUT.p8: error: is no file"))
+  }
+
   @Test("two files with one id must hold one key")
   func twoFiles() throws {
     let folder = try Folder()

@@ -243,6 +243,21 @@ struct ProviderTokenTests {
     #expect(accepted.count == 1)
   }
 
+  @Test("no token with one character changed is accepted")
+  func changed() throws {
+    let verifier = TokenVerifier(keys: try teams.ring())
+    let token = Array(try good())
+    for place in token.indices {
+      for other in "Aa0_.= \u{0}" where other != token[place] {
+        var text = token
+        text[place] = other
+        #expect(throws: Refusal.self) {
+          try verifier.provider(authorization: "bearer \(String(text))", now: now)
+        }
+      }
+    }
+  }
+
   @Test("a signature by another key, or of other claims, is refused")
   func wrongSignature() throws {
     let claims = #"{"iss":"TEAM123456","iat":1800000000}"#

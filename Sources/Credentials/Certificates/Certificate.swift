@@ -88,11 +88,16 @@ final class Certificate {
 
   // MARK: Questions
 
+  /// The first second in which it is good; nil when the certificate holds no readable date.
+  var from: Date? { date(X509_get0_notBefore(pointer)) }
+
   /// The last second in which it is good; nil when the certificate holds no readable date.
-  var until: Date? {
+  var until: Date? { date(X509_get0_notAfter(pointer)) }
+
+  private func date(_ time: UnsafePointer<ASN1_TIME>?) -> Date? {
     defer { ERR_clear_error() }
     var parts = tm()
-    guard ASN1_TIME_to_tm(X509_get0_notAfter(pointer), &parts) == 1 else { return nil }
+    guard ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
     return Date(timeIntervalSince1970: Double(timegm(&parts)))
   }
 

@@ -97,13 +97,14 @@ public struct DevelopmentAuthority: Sendable {
   public init(folder: String, hostName: String = Self.machineName, now: Date) throws(Failure) {
     self.folder = folder
     names = Self.names(hostName: hostName)
+    let lock: FolderLock
     do throws(FileAccess.Failure) {
       try FileAccess.makePrivateFolder(folder)
+      lock = try FolderLock(folder)
     } catch {
       throw Failure(description: "\(error)")
     }
     let files = Files(folder: folder)
-    let lock = try FolderLock(folder)
     defer { withExtendedLifetime(lock) {} }
     let (authority, isNew) = try Self.authority(files, hostName: hostName, now: now)
     let (certificate, isKept) = try Self.certificate(files, authority, names: names, now: now)
@@ -132,13 +133,21 @@ public struct DevelopmentAuthority: Sendable {
       return (try makeAuthority(files, hostName: hostName, now: now), true)
     }
     let path = files.path(authorityFile)
-    guard let certificate = Certificate(pem: pem), let end = certificate.until else {
+    guard let certificate = Certificate(pem: pem), let start = certificate.from,
+      let end = certificate.until
+    else {
       throw Failure(description: "\(path) holds no certificate that can be read; \(startOver(files.folder))")
     }
     guard certificate.isAuthority else {
       throw Failure(
         description:
           "\(path) is no authority's certificate; move it away, or give the server's own with --tls-cert and --tls-key"
+      )
+    }
+    guard start <= now else {
+      throw Failure(
+        description:
+          "\(path) is good from \(start.formatted(.iso8601)) on, which has yet to come; set this machine's clock, or \(startOver(files.folder))"
       )
     }
     guard end > now else {
@@ -199,7 +208,7 @@ public struct DevelopmentAuthority: Sendable {
       old = certificate
     }
     let oldKey = try files.key(keyFile)
-    if let old, let oldKey, let end = old.until, old.belongs(to: oldKey),
+    if let old, let oldKey, let start = old.from, let end = old.until, old.belongs(to: oldKey), start <= now,
       end.timeIntervalSince(now) >= renewalDays * day,
       old.hasExtension(NID_subject_alt_name, alternatives(names))
     {
@@ -303,20 +312,4 @@ private struct Files {
       throw DevelopmentAuthority.Failure(description: "\(error)")
     }
   }
-}
-
-/// Holds a folder for one program at a time; the kernel lets go of it however the program ends.
-private final class FolderLock {
-  private let descriptor: Int32
-
-  init(_ folder: String) throws(DevelopmentAuthority.Failure) {
-    descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0, flock(descriptor, LOCK_EX) == 0 else {
-      let reason = String(cString: strerror(errno))
-      if descriptor >= 0 { close(descriptor) }
-      throw DevelopmentAuthority.Failure(description: "\(folder): the folder can't be opened: \(reason)")
-    }
-  }
-
-  deinit { close(descriptor) }
 }

@@ -30,14 +30,9 @@ extension KeyRing {
     }
     guard let text = files.bytes(of: "teams.json") else { throw Broken(lines: files.problems) }
     do throws(Findings) {
-      // With a broken key file its id still counts as found: it is not missing as well.
-      let known = files.keys
-      try self.init(teams: text, keys: known, notes: files.notes)
+      try self.init(teams: text, keys: files.keys, broken: files.broken, notes: files.notes)
     } catch {
-      let lines = error.all.filter { finding in
-        finding.kind != "missing-key-file" || !files.broken.contains { finding.message.contains($0.text) }
-      }
-      throw Broken(lines: files.problems + lines.map { "\(teams):\($0)" })
+      throw Broken(lines: files.problems + error.all.map { "\(teams):\($0)" })
     }
     guard files.problems.isEmpty else { throw Broken(lines: files.problems) }
   }
@@ -56,7 +51,10 @@ private struct KeyFiles {
 
   mutating func bytes(of name: String) -> [UInt8]? {
     let path = path(name)
-    // Reading no more than a key file may have also copes with a pipe or a device of that name.
+    guard FileAccess.isRegular(path) || !FileManager.default.fileExists(atPath: path) else {
+      problems.append("\(path): error: is no file")
+      return nil
+    }
     guard let handle = FileHandle(forReadingAtPath: path),
       let data = try? handle.read(upToCount: Limits.keyFileBytes + 1)
     else {

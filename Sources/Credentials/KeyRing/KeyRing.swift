@@ -17,16 +17,24 @@ public struct KeyRing {
   /// - Parameters:
   ///   - file: JSON; `//` and `/* */` comments are allowed.
   ///   - keys: the keys that were found, each of which a team must name.
-  ///   - notes: what whoever read the keys has to tell.
   /// - Throws: everything that is wrong, each with its line and key and what was expected.
-  public init(teams file: [UInt8], keys: [KeyID: VerifyingKey], notes: [String] = []) throws(Findings) {
+  public init(teams file: [UInt8], keys: [KeyID: VerifyingKey]) throws(Findings) {
+    try self.init(teams: file, keys: keys, broken: [], notes: [])
+  }
+
+  /// - Parameters:
+  ///   - broken: keys whose files can't be used. They are not missing as well.
+  ///   - notes: what whoever read the keys has to tell.
+  init(
+    teams file: [UInt8], keys: [KeyID: VerifyingKey], broken: Set<KeyID>, notes: [String]
+  ) throws(Findings) {
     let document: JSONDocument
     do throws(JSONSyntaxError) {
       document = try JSONDocument(file, comments: true)
     } catch {
       throw Findings([Finding(error)])
     }
-    var reader = TeamsReader(document: document, keyIDs: Set(keys.keys))
+    var reader = TeamsReader(document: document, keyIDs: broken.union(keys.keys))
     let teams = reader.teams()
     guard reader.findings.isEmpty else { throw Findings(reader.findings) }
     self.teams = Dictionary(teams.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })

@@ -3,8 +3,8 @@ import BroadcastChannels
 /// Reads `teams.json` and collects everything that is wrong with it.
 struct TeamsReader {
   let document: JSONDocument
-  /// The keys that there are files for.
-  let keyIDs: Set<KeyID>
+  /// The keys that there are files for; nil when that isn't to be checked.
+  let keyIDs: Set<KeyID>?
   private(set) var findings: [Finding] = []
   /// Who owns what has been read so far.
   private var keyOwners: [KeyID: TeamID] = [:]
@@ -13,7 +13,7 @@ struct TeamsReader {
   private static let keys = ["keys", "apps", "subscribe"]
   private static let subscribing = "\"open\" or \"token\""
 
-  init(document: JSONDocument, keyIDs: Set<KeyID>) {
+  init(document: JSONDocument, keyIDs: Set<KeyID>?) {
     self.document = document
     self.keyIDs = keyIDs
   }
@@ -25,7 +25,7 @@ struct TeamsReader {
       return []
     }
     let teams = members.compactMap { team($0) }
-    for key in keyIDs.subtracting(keyOwners.keys).sorted(by: { $0.text < $1.text }) {
+    for key in (keyIDs ?? []).subtracting(keyOwners.keys).sorted(by: { $0.text < $1.text }) {
       error(
         "unused-key", key: "",
         "no team names the key \(key), for which there is a file; add it to the \"keys\" of its team, or move the file away",
@@ -77,7 +77,7 @@ struct TeamsReader {
         return nil
       }
       keyOwners[key] = id
-      if !keyIDs.contains(key) {
+      if let keyIDs, !keyIDs.contains(key) {
         error(
           "missing-key-file", key: "\(id).keys",
           "there is no file for the key \(key); AuthKey_\(key).p8 or \(key).pem was expected beside this file",

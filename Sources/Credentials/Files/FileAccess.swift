@@ -12,10 +12,22 @@ public enum FileAccess {
     public var description: String { "\(path): \(message)" }
   }
 
+  /// Whether a path leads to a file that can be read to its end, and not to a folder, a pipe or a device.
+  static func isRegular(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+  }
+
   /// Whether the group or everybody may read a file.
   public static func isOpenToOthers(_ path: String) -> Bool {
     var status = stat()
     return stat(path, &status) == 0 && status.st_mode & 0o077 != 0
+  }
+
+  /// A file's permissions; nil when it isn't there.
+  static func mode(of path: String) -> mode_t? {
+    var status = stat()
+    return stat(path, &status) == 0 ? status.st_mode & 0o777 : nil
   }
 
   /// Writes a file so that a reader finds the old one, the new one, or (without `replacing`) none, but never half of it.
