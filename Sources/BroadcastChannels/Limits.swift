@@ -7,6 +7,8 @@ public enum Limits {
 
   /// Bytes of a broadcast's body. Apple: 5 KB for broadcasts; one byte more is `PayloadTooLarge`.
   public static let broadcastPayloadBytes = 5_120
+  /// Bytes of a push to one device. Apple: 4 KB for Live Activities; one byte more is `PayloadTooLarge`.
+  public static let devicePayloadBytes = 4_096
   /// Bytes of attributes and content state together. Apple (ActivityKit): 4 KB, encoded.
   public static let activityStateBytes = 4_096
   /// Nested arrays and objects in any JSON that is read. Touchline: a content state is a few levels deep, and the
@@ -61,6 +63,30 @@ public enum Limits {
 
   /// Actions of one activity. Touchline: the digits that press them.
   public static let actionsPerActivity = 9
+
+  // MARK: Push tokens
+
+  /// Random bytes in a push token, and in the secret that goes with it. Touchline: it can't be guessed. Apple's have
+  /// another length, which may change: 64 digits are what most senders' own checks let pass.
+  public static let pushTokenBytes = 32
+  /// Bytes that a token sent by a client may have: this bounds the look-up.
+  public static let pushTokenMaxBytes = 256
+  /// Bytes of an `apns-collapse-id`. Apple: 64; one more is `BadCollapseId`.
+  public static let collapseIDBytes = 64
+  /// Characters of an activity's or an attributes type's name in a frame. Touchline: names, not texts.
+  public static let activityNameCharacters = 128
+  /// Tokens that one session registers. Touchline: a phone has a handful; a simulation may have hundreds.
+  public static let pushTokensPerSession = 256
+  /// Tokens that a server holds. Touchline: some hundred bytes each, so a limit far above any simulation.
+  public static let pushTokens = 65_536
+  /// Tokens of the past that are still answered with 410, the newest ones. Touchline: a sender hears of it within days
+  /// of sending; an older one is answered as unknown.
+  public static let pastPushTokens = 16_384
+  /// Seconds for which a token waits for its device to come back. An activity lives for 8 hours and its card for 4 more;
+  /// whoever is away for longer gets new tokens.
+  public static let awayPushTokenSeconds: Double = 12 * 3_600
+  /// Pushes whose fate a sender can ask for, over all tokens.
+  public static let pushRecords = 4_096
 
   // MARK: Windows
 

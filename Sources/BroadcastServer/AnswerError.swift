@@ -1,4 +1,6 @@
 import BroadcastChannels
+import EventLoop
+import Foundation
 import SubscriberProtocol
 
 /// A refusal on its way to a client: one of the API's codes, or one of the local interface's own.
@@ -9,6 +11,8 @@ struct AnswerError: Error {
   let retryAfter: Double?
   /// Further headers of the HTTP answer.
   var headers: [(String, String)] = []
+  /// Since when a push token is no more, with 410.
+  var goneSince: Date?
 
   init(status: Int, reason: String, message: String, retryAfter: Double? = nil) {
     self.status = status
@@ -35,6 +39,21 @@ struct AnswerError: Error {
     var error = AnswerError(Refusal(.methodNotAllowed, "\(method) is not allowed here; \(methods) are"))
     error.headers = [("allow", methods)]
     return error
+  }
+
+  /// The answer of the provider API: Apple's body, and what to do in a header, for which that body has no room.
+  var providerResponse: HTTPResponse {
+    let body = JSONWriter.object([
+      "reason": JSONWriter.quoted(reason),
+      "timestamp": goneSince.map { String(Int64(($0.timeIntervalSince1970 * 1_000).rounded(.down))) },
+    ])
+    // A header's value has visible ASCII only (RFC 9110, section 5.5).
+    let detail = message.unicodeScalars.map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" }
+    return HTTPResponse(
+      status: status,
+      headers: [("content-type", "application/json"), ("touchline-detail", String(detail))]
+        + (retryAfter.map { [("retry-after", String(Int($0.rounded(.up))))] } ?? []) + headers,
+      body: Array(body.utf8))
   }
 
   func frame(channel: String?, requestID: String?) -> ErrorFrame {

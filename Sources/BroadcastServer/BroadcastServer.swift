@@ -10,6 +10,7 @@ public final class BroadcastServer {
   private let configuration: ServerConfiguration
   private let hub: Hub
   private let access: AccessControl
+  private let pushes: PushRegistry
   private let registry: SessionRegistry
   private let main: HTTPServer
   private let provider: HTTPServer?
@@ -43,6 +44,7 @@ public final class BroadcastServer {
       throw OpenToAll(configuration)
     }
     hub = Hub(store: store, environment: environment, log: log)
+    pushes = PushRegistry(environment: environment)
     try hub.load()
     for definition in definitions {
       do throws(AnswerError) {
@@ -55,8 +57,9 @@ public final class BroadcastServer {
     registry = SessionRegistry(loop: loop, keepAlive: configuration.keepAlive)
     let service = Service(
       provider: ProviderAPI(hub: hub, access: access, strictness: configuration.strictness),
+      device: DeviceAPI(hub: hub, pushes: pushes, access: access, log: log),
       local: LocalAPI(
-        hub: hub, registry: registry, access: access, origins: Origins(allowed: configuration.origins),
+        hub: hub, pushes: pushes, registry: registry, access: access, origins: Origins(allowed: configuration.origins),
         startedAt: Date()))
     main = try HTTPServer(
       loop: loop,
@@ -158,6 +161,7 @@ public final class BroadcastServer {
     isStopping = true
     log(.info, "shutting down; \(registry.count) sessions are told")
     hub.shutDown()
+    pushes.shutDown()
     main.stopAccepting()
     provider?.stopAccepting()
     registry.stop()
@@ -196,16 +200,20 @@ public struct OpenToAll: Error, CustomStringConvertible {
 /// Sends each request to the part of the interface that it belongs to.
 private final class Service: HTTPService {
   private let provider: ProviderAPI
+  private let device: DeviceAPI
   private let local: LocalAPI
 
-  init(provider: ProviderAPI, local: LocalAPI) {
+  init(provider: ProviderAPI, device: DeviceAPI, local: LocalAPI) {
     self.provider = provider
+    self.device = device
     self.local = local
   }
 
   func respond(to request: HTTPRequest, _ exchange: HTTPExchange) {
     let segments = Self.segments(request)
-    if ProviderAPI.owns(segments) {
+    if DeviceAPI.owns(segments) {
+      exchange.answer(device.answer(request, segments: segments))
+    } else if ProviderAPI.owns(segments) {
       exchange.answer(provider.answer(request, segments: segments))
     } else {
       local.answer(request, segments: segments, exchange)

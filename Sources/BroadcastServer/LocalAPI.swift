@@ -5,6 +5,7 @@ import Foundation
 /// Touchline's own part of the HTTP interface: health, channels with their rules and counts, and the streams.
 struct LocalAPI {
   let hub: Hub
+  let pushes: PushRegistry
   let registry: SessionRegistry
   let access: AccessControl
   let origins: Origins
@@ -18,11 +19,12 @@ struct LocalAPI {
     case channel(String)
     case stream(String)
     case message(channel: String, id: String)
+    case push(String)
     case session
 
     var methods: [String] {
       switch self {
-      case .root, .health, .stream, .message, .session: ["GET", "HEAD"]
+      case .root, .health, .stream, .message, .push, .session: ["GET", "HEAD"]
       case .channels: ["GET", "HEAD", "POST"]
       case .channel: ["GET", "HEAD", "DELETE"]
       }
@@ -35,6 +37,7 @@ struct LocalAPI {
     guard segments.first == "v1" else { return nil }
     if segments.count == 2, segments[1] == "channels" { return .channels }
     if segments.count == 2, segments[1] == "events" { return .session }
+    if segments.count == 3, segments[1] == "pushes" { return .push(String(segments[2])) }
     guard segments.count >= 3, segments[1] == "channels" else { return nil }
     guard let name = segments[2].removingPercentEncoding else { return nil }
     if segments.count == 3 { return .channel(name) }
@@ -90,6 +93,16 @@ struct LocalAPI {
         )
       }
       return Self.json(200, record.json(channel: room.channel.id))
+    case .push(let id):
+      guard let record = pushes.records[UniqueID(text: id.lowercased())] else {
+        throw AnswerError(
+          status: 404, reason: "PushNotKnown",
+          message:
+            "no push \"\(id.prefix(60))\" is known; the last \(Limits.pushRecords) are, by the unique id of their answers"
+        )
+      }
+      try access.checkPublishing(for: record.app, by: caller)
+      return Self.json(200, record.json)
     case .session, .stream:
       var error = AnswerError(
         status: 426, reason: "UpgradeRequired",
@@ -106,7 +119,7 @@ struct LocalAPI {
       switch Self.route(segments) {
       case .session:
         let caller = try access.caller(of: request)
-        return .accept(Session(hub: hub, registry: registry, access: access, caller: caller))
+        return .accept(Session(hub: hub, pushes: pushes, registry: registry, access: access, caller: caller))
       case .stream(let name): return .accept(try session(request, name))
       default:
         throw AnswerError(
@@ -144,7 +157,7 @@ struct LocalAPI {
     let room = try room(name)
     try access.checkSubscribing(to: room, by: caller)
     return Session(
-      hub: hub, registry: registry, access: access, caller: caller, initial: (room, position))
+      hub: hub, pushes: pushes, registry: registry, access: access, caller: caller, initial: (room, position))
   }
 
   private static let streamHeaders = [("content-type", "text/event-stream"), ("cache-control", "no-store")]
@@ -278,6 +291,7 @@ struct LocalAPI {
       Publish    POST /4/broadcasts/apps/<bundle-id>            as to APNs, or: touchline publish CHANNEL
       Channels   GET|POST|DELETE /1/apps/<bundle-id>/channels   as to APNs
                  GET /v1/channels, /v1/channels/<id-or-alias>   settings, budget left, counts
+      Push       POST /3/device/<token>                         as to APNs; touchline watch --push-token prints one
       Watch      /v1/channels/<id-or-alias>/events              WebSocket, or Accept: text/event-stream
                  /v1/events                                     WebSocket, subprotocol touchline.v1
       Health     GET /healthz

@@ -6,19 +6,21 @@ import SubscriberProtocol
 ///
 /// A one-channel stream, as WebSocket or as server-sent events, is a session that begins with a subscription; a
 /// multiplexed one begins empty. Both understand the same frames.
-final class Session: StreamHandler, Subscriber, IntentListener {
+final class Session: StreamHandler, Subscriber, IntentListener, RegisteredDevice {
   private struct Subscription {
     let room: ChannelRoom
     var receipts: Receipts
   }
 
-  /// Bytes that wait, and the broadcast they belong to.
+  /// Bytes that wait, and the broadcast or the push they belong to.
   private struct Waiting {
     let bytes: OutgoingBytes
     let broadcast: Broadcast?
+    let push: OutgoingPush?
   }
 
   private let hub: Hub
+  private let pushes: PushRegistry
   private let registry: SessionRegistry
   private let access: AccessControl
   private let caller: Caller
@@ -37,10 +39,11 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   var lastPing: Double = 0
 
   init(
-    hub: Hub, registry: SessionRegistry, access: AccessControl, caller: Caller,
+    hub: Hub, pushes: PushRegistry, registry: SessionRegistry, access: AccessControl, caller: Caller,
     initial: (room: ChannelRoom, since: StreamPosition?)? = nil
   ) {
     self.hub = hub
+    self.pushes = pushes
     self.registry = registry
     self.access = access
     self.caller = caller
@@ -74,6 +77,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   func writable(_ connection: Connection) {
     while let next = outbox.first, connection.send(next.bytes) {
       if let broadcast = next.broadcast { countWritten(broadcast) }
+      next.push?.record?.isWritten = true
       outbox.removeFirst()
     }
     stalledSince = outbox.isEmpty ? nil : registry.now
@@ -86,6 +90,7 @@ final class Session: StreamHandler, Subscriber, IntentListener {
     subscriptions = [:]
     listening = [:]
     cancelExpiry?()
+    pushes.closed(self)
     registry.remove(self)
   }
 
@@ -119,9 +124,16 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   // MARK: Requests
 
   private func carryOut(_ frame: ClientFrame) {
+    switch frame.subject {
+    case .channel(let name, let request): carryOut(request, name, frame)
+    case .device(let request): carryOut(request, requestID: frame.requestID?.text)
+    }
+  }
+
+  private func carryOut(_ request: ClientFrame.Request, _ name: String, _ frame: ClientFrame) {
     do throws(AnswerError) {
-      let room = try room(frame.channel)
-      switch frame.request {
+      let room = try room(name)
+      switch request {
       case .subscribe(let since):
         guard subscriptions[room.channel.id] != nil || subscriptions.count < Limits.subscriptionsPerSession
         else {
@@ -152,7 +164,26 @@ final class Session: StreamHandler, Subscriber, IntentListener {
       case .publish(let publish): try self.publish(publish, requestID: frame.requestID, into: room)
       }
     } catch {
-      send(.error(error.frame(channel: frame.channel, requestID: frame.requestID?.text)))
+      send(.error(error.frame(channel: name, requestID: frame.requestID?.text)))
+    }
+  }
+
+  private func carryOut(_ request: DeviceRequest, requestID: String?) {
+    do throws(AnswerError) {
+      switch request {
+      case .register(let registration):
+        try pushes.register(registration, for: self, requestID: requestID) { send(.registered($0)) }
+      case .rotate(let token):
+        send(.registered(try pushes.rotate(token, of: self, requestID: requestID)))
+      case .unregister(let token, let reason):
+        try pushes.unregister(token, of: self, reason: reason)
+        send(.unregistered(token: token, reason: .requested, requestID: requestID))
+      case .acknowledge(let token, let uniqueID, let isDisplayed):
+        try pushes.acknowledge(token, uniqueID: uniqueID, isDisplayed: isDisplayed, of: self)
+        send(.pushAcknowledged(token: token, uniqueID: uniqueID, requestID: requestID))
+      }
+    } catch {
+      send(.error(error.frame(channel: nil, requestID: requestID)))
     }
   }
 
@@ -258,6 +289,12 @@ final class Session: StreamHandler, Subscriber, IntentListener {
     enqueue(bytes, broadcast)
   }
 
+  func push(_ push: OutgoingPush) { enqueue(push.frame, push: push) }
+
+  func tokenMoved(_ token: PushToken) {
+    send(.unregistered(token: token, reason: .elsewhere, requestID: nil))
+  }
+
   func channelDeleted(_ room: ChannelRoom) {
     // What waits still goes out: deleting recalls no message, and the last one may be the end.
     subscriptions[room.channel.id] = nil
@@ -291,17 +328,19 @@ final class Session: StreamHandler, Subscriber, IntentListener {
     broadcast.counts.written += 1
   }
 
-  private func enqueue(_ bytes: OutgoingBytes, _ broadcast: Broadcast? = nil) {
+  private func enqueue(_ bytes: OutgoingBytes, _ broadcast: Broadcast? = nil, push: OutgoingPush? = nil) {
     guard let connection, connection.isOpen else { return }
     if outbox.isEmpty, connection.send(bytes) {
       if let broadcast { countWritten(broadcast) }
+      push?.record?.isWritten = true
       return
     }
     stalledSince = stalledSince ?? registry.now
-    let waiting = Waiting(bytes: bytes, broadcast: broadcast)
+    let waiting = Waiting(bytes: bytes, broadcast: broadcast, push: push)
     let added = outbox.append(
-      waiting, size: bytes.count, channel: broadcast?.channel,
-      isIrreplaceable: broadcast?.isIrreplaceable ?? true)
+      waiting, size: bytes.count, channel: broadcast?.channel ?? push?.inbox,
+      isIrreplaceable: broadcast?.isIrreplaceable ?? push?.isIrreplaceable ?? true)
+    added.replaced?.push?.record?.outcome = .superseded
     if let replaced = added.replaced?.broadcast {
       subscriptions[replaced.channel]?.receipts.conflated(replaced.position.sequence)
       replaced.counts.conflated += 1

@@ -31,7 +31,7 @@ public struct LiveActivity: Sendable {
 
   /// Why something changed, or why a message changed nothing.
   public enum Cause: String, Sendable {
-    /// A scheduled activity began.
+    /// A scheduled activity began, or a push started one.
     case start
     /// A newer state is shown.
     case update
@@ -103,6 +103,17 @@ public struct LiveActivity: Sendable {
   public init(scheduledFor start: Date) {
     startedAt = start
     state = .pending
+  }
+
+  /// Starts an activity by a push, which brings its first state: stale from the start, and not presented, when the
+  /// stale date is past already.
+  ///
+  /// - Returns: the activity, and its start as a change.
+  static func started(by payload: Payload, at now: Date) -> (LiveActivity, Change) {
+    var activity = LiveActivity(startedAt: now)
+    activity.show(payload)
+    _ = activity.updated(at: now, isFirst: true)
+    return (activity, activity.change(.start, at: now))
   }
 
   /// Takes an activity up again as it was kept.

@@ -124,7 +124,7 @@ private struct MatchScriptReader {
 
   private mutating func event(_ document: JSONDocument) -> Payload.Event {
     guard let value = document.root["event"] else { return .update }
-    if let text = value.string, let event = Payload.Event(rawValue: text) { return event }
+    if let text = value.string, let event = Payload.Destination.channel.event(text) { return event }
     error(document, value, "event", "is \(value.described); \"update\" or \"end\" was expected")
     return .update
   }

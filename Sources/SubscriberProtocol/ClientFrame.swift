@@ -28,12 +28,18 @@ public struct ClientFrame: Sendable {
     public let payload: Result<Payload, Refusal>
   }
 
-  /// The id or alias, as the client wrote it.
-  public let channel: String
+  /// Whom a frame is about.
+  public enum Subject: Sendable {
+    /// A channel, by the id or alias as the client wrote it.
+    case channel(String, Request)
+    /// The device itself and its push tokens.
+    case device(DeviceRequest)
+  }
+
   /// The client's name for the request, echoed in the answer.
   public let requestID: RequestID?
   /// What is asked for.
-  public let request: Request
+  public let subject: Subject
 }
 
 /// Why a frame can't be carried out.
@@ -45,7 +51,8 @@ public enum FrameError: Error, Sendable {
 }
 
 extension ClientFrame {
-  static let types = ["subscribe", "unsubscribe", "ack", "publish", "intent", "listen"]
+  static let types =
+    ["subscribe", "unsubscribe", "ack", "publish", "intent", "listen"] + DeviceRequest.keys.map(\.type)
 
   private static let keys: [String: [String]] = [
     "subscribe": ["type", "channel", "epoch", "seq", "request-id"],
@@ -85,7 +92,8 @@ extension ClientFrame {
       throw refuse(
         "MissingType", "the frame has no \"type\"; one of \(Self.types.joined(separator: ", ")) was expected")
     }
-    guard let name = type.string, let allowed = Self.keys[name] else {
+    let deviceKeys = DeviceRequest.keys.first { $0.type == type.string }?.keys
+    guard let name = type.string, let allowed = Self.keys[name] ?? deviceKeys else {
       let hint = type.string.map { Suggestion.phrase(for: $0, among: Self.types) } ?? ""
       throw refuse(
         "UnknownType",
@@ -97,13 +105,17 @@ extension ClientFrame {
         "\"\(unknown.name)\" is no field of a \(name) frame\(Suggestion.phrase(for: unknown.name, among: allowed))"
       )
     }
+    self.requestID = requestID
+    if deviceKeys != nil {
+      subject = .device(try DeviceRequest(name, root) { refuse($0.rawValue, $1) })
+      return
+    }
     guard let channel else {
       throw refuse(
         RefusalReason.missingChannelID.rawValue,
         "a \(name) frame needs \"channel\": an id or an alias, as a string")
     }
-    self.channel = channel
-    self.requestID = requestID
+    let request: Request
     switch name {
     case "subscribe": request = .subscribe(since: try Self.position(root, refuse))
     case "unsubscribe": request = .unsubscribe
@@ -124,6 +136,7 @@ extension ClientFrame {
     case "listen": request = .listen
     default: request = .publish(try Self.publish(root, document, refuse))
     }
+    subject = .channel(channel, request)
   }
 
   private static func position(
@@ -258,7 +271,7 @@ extension ClientFrame {
     ])
   }
 
-  private static func text(_ members: KeyValuePairs<String, String?>) -> [UInt8] {
+  static func text(_ members: KeyValuePairs<String, String?>) -> [UInt8] {
     Array(JSONWriter.object(members).utf8)
   }
 }

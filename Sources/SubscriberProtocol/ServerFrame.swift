@@ -21,6 +21,14 @@ public enum ServerFrame: Sendable {
   case error(ErrorFrame)
   /// A subscription ended.
   case unsubscribed(channel: String, reason: String, requestID: String?)
+  /// A push token stands.
+  case registered(RegisteredFrame)
+  /// A push to one of the device's tokens.
+  case push(PushFrame)
+  /// A push was acknowledged.
+  case pushAcknowledged(token: PushToken, uniqueID: String, requestID: String?)
+  /// A push token is no longer this session's.
+  case unregistered(token: PushToken, reason: UnregisteredReason, requestID: String?)
 }
 
 /// A pressed button, as it reaches the publisher.
@@ -214,6 +222,18 @@ extension ServerFrame {
         "type": "\"unsubscribed\"", "channel": JSONWriter.quoted(channel),
         "reason": JSONWriter.quoted(reason), "request-id": requestID.map(JSONWriter.quoted),
       ])
+    case .registered(let frame): frame.json
+    case .push(let frame): frame.json
+    case .pushAcknowledged(let token, let uniqueID, let requestID):
+      JSONWriter.object([
+        "type": "\"push-acknowledged\"", "token": JSONWriter.quoted(token.hex),
+        "unique-id": JSONWriter.quoted(uniqueID), "request-id": requestID.map(JSONWriter.quoted),
+      ])
+    case .unregistered(let token, let reason, let requestID):
+      JSONWriter.object([
+        "type": "\"unregistered\"", "token": JSONWriter.quoted(token.hex),
+        "reason": JSONWriter.quoted(reason.rawValue), "request-id": requestID.map(JSONWriter.quoted),
+      ])
     }
   }
 
@@ -291,9 +311,27 @@ extension ServerFrame {
     case "unsubscribed":
       guard let channel else { throw incomplete("unsubscribed") }
       return .unsubscribed(channel: channel, reason: root["reason"]?.string ?? "", requestID: requestID)
+    case "registered":
+      guard let frame = RegisteredFrame(root, requestID: requestID) else { throw incomplete("registered") }
+      return .registered(frame)
+    case "push": return .push(try PushFrame(root, document))
+    case "push-acknowledged":
+      guard let token = token(root), let uniqueID = root["unique-id"]?.string else {
+        throw incomplete("push-acknowledged")
+      }
+      return .pushAcknowledged(token: token, uniqueID: uniqueID, requestID: requestID)
+    case "unregistered":
+      guard let token = token(root),
+        let reason = root["reason"]?.string.flatMap({ UnregisteredReason(rawValue: $0) })
+      else { throw incomplete("unregistered") }
+      return .unregistered(token: token, reason: reason, requestID: requestID)
     case .some: return nil
     case nil: throw .broken("the server sent a frame without a type")
     }
+  }
+
+  private static func token(_ root: JSONValue) -> PushToken? {
+    root["token"]?.string.flatMap { PushToken($0) }
   }
 
   private static func position(_ root: JSONValue) -> StreamPosition? {
@@ -321,7 +359,7 @@ extension ServerFrame {
       payload: payload)
   }
 
-  private static func incomplete(_ type: String) -> FrameError {
+  static func incomplete(_ type: String) -> FrameError {
     .broken("the server sent an incomplete \(type) frame")
   }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Reads a broadcast's body the way a device would, and tells what would go wrong there.
+/// Reads a body the way a device would, and tells what would go wrong there.
 ///
 /// The API answers 200 to many a payload that shows nothing on a phone: a misspelt key is ignored, a state that
 /// doesn't decode is dropped. `touchline check`, a rehearsal and the server's log all take their findings from here.
@@ -15,11 +15,13 @@ public enum PayloadDiagnosis {
   ///
   /// - Parameters:
   ///   - body: the request's body, or a bare `aps` object's bytes wrapped as `{"aps":…}`.
+  ///   - destination: whether it is a broadcast or a push to one device.
   ///   - definition: the channel's definition, when there is one: its content state is checked then.
   ///   - now: the time of sending, which tells whether a date is past.
   ///   - firstLine: the number of the body's first line in its file.
   public static func findings(
-    body: [UInt8], definition: ChannelDefinition?, now: Date, firstLine: Int = 1
+    body: [UInt8], to destination: Payload.Destination = .channel, definition: ChannelDefinition?, now: Date,
+    firstLine: Int = 1
   ) -> [Finding] {
     let document: JSONDocument
     do throws(JSONSyntaxError) {
@@ -29,16 +31,16 @@ public enum PayloadDiagnosis {
     }
     var findings: [Finding] = []
     do throws(PayloadError) {
-      _ = try Payload(document)
+      _ = try Payload(document, to: destination)
     } catch {
       findings.append(
         Finding(.error, "refused", key: error.key, error.problem, at: error.offset, in: document))
     }
-    if body.count > Limits.broadcastPayloadBytes {
+    if body.count > destination.payloadBytes {
       findings.append(
         Finding(
           .error, "too-large", key: "",
-          "the payload is \(body.count) bytes; the API refuses more than \(Limits.broadcastPayloadBytes) (PayloadTooLarge)",
+          "the payload is \(body.count) bytes; the API refuses more than \(destination.payloadBytes) (PayloadTooLarge)",
           at: 0, in: document))
     }
     for member in document.root.members ?? [] where member.name != "aps" {
@@ -48,7 +50,8 @@ public enum PayloadDiagnosis {
         ))
     }
     if let aps = document.root["aps"], aps.members != nil {
-      findings += keys(of: aps, in: document)
+      let isStart = destination == .device && aps["event"]?.string == "start"
+      findings += keys(of: aps, isStart: isStart, in: document)
       findings += dates(of: aps, now: now, in: document)
       findings += state(of: aps, definition: definition, in: document)
       findings += strings(of: aps, definition: definition, in: document)
@@ -56,19 +59,20 @@ public enum PayloadDiagnosis {
     return findings.sorted { ($0.position.line, $0.position.column) < ($1.position.line, $1.position.column) }
   }
 
-  private static func keys(of aps: JSONValue, in document: JSONDocument) -> [Finding] {
+  private static func keys(of aps: JSONValue, isStart: Bool, in document: JSONDocument) -> [Finding] {
+    let known = isStart ? apsKeys + startKeys : apsKeys
     var findings: [Finding] = []
-    for member in aps.members ?? [] where !apsKeys.contains(member.name) {
+    for member in aps.members ?? [] where !known.contains(member.name) {
       if startKeys.contains(member.name) {
         findings.append(
           Finding(
             .warning, "start-key", key: "aps.\(member.name)",
-            "belongs to a start, which only a push to a device can carry; a broadcast ignores it",
+            "belongs to a start, which only a push to a device can carry; anything else ignores it",
             at: member.offset, in: document))
       } else {
         findings.append(
           unknown(
-            member, path: "aps.\(member.name)", among: apsKeys,
+            member, path: "aps.\(member.name)", among: known,
             "is no key of aps; the system ignores it silently", document))
       }
     }

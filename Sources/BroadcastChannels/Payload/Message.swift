@@ -46,11 +46,16 @@ public struct Message: Sendable {
   public let expiration: Expiration
   /// What it says.
   public let payload: Payload
+  /// On a push to one device: the name under which it takes the place of an earlier one. It is passed on; of an
+  /// activity's updates the newest counts anyway.
+  public let collapseID: String?
 
   /// Makes a message.
   public init(
-    uniqueID: UniqueID, requestID: RequestID?, priority: Priority, expiration: Expiration, payload: Payload
+    uniqueID: UniqueID, requestID: RequestID?, priority: Priority, expiration: Expiration, payload: Payload,
+    collapseID: String? = nil
   ) {
+    self.collapseID = collapseID
     self.uniqueID = uniqueID
     self.requestID = requestID
     self.priority = priority

@@ -1,14 +1,40 @@
 import Foundation
 
-/// The body of a broadcast: one `aps` object, checked and otherwise untouched.
+/// The body of a broadcast, or of a push to one device: one `aps` object, checked and otherwise untouched.
 ///
 /// The bytes of the object are kept as the publisher wrote them. Subscribers get these bytes, so that a number, a key
 /// order or an escape that matters to somebody's decoder is what they test with.
 public struct Payload: Sendable {
-  /// What the message does to an activity. A broadcast can't `start` one (Apple).
+  /// What the message does to an activity.
   public enum Event: String, Sendable {
+    /// Starts one. Only a push to a device can (Apple).
+    case start
     case update
     case end
+  }
+
+  /// Where a payload goes, which decides what it may say.
+  public enum Destination: Sendable {
+    /// To everybody who is subscribed to a channel.
+    case channel
+    /// To one device, by its push token.
+    case device
+
+    /// Bytes of a whole body (Apple).
+    public var payloadBytes: Int {
+      self == .channel ? Limits.broadcastPayloadBytes : Limits.devicePayloadBytes
+    }
+
+    /// Reads an event; nil for text that is none, or none for this destination.
+    public func event(_ text: String) -> Event? {
+      Event(rawValue: text).flatMap { $0 == .start && self == .channel ? nil : $0 }
+    }
+
+    fileprivate var expectedEvents: String {
+      self == .channel
+        ? "a broadcast is an \"update\" or an \"end\""
+        : "a push is a \"start\", an \"update\" or an \"end\""
+    }
   }
 
   /// The `aps` object, byte for byte.
@@ -17,7 +43,7 @@ public struct Payload: Sendable {
   public let timestamp: Int64
   /// What the message does.
   public let event: Event
-  /// The dynamic state, compacted to one line. Always there with `update`.
+  /// The dynamic state, compacted to one line. Always there with `update` and `start`.
   public let contentState: JSONText?
   /// From when on the state is out of date, in Unix seconds.
   public let staleDate: Int64?
@@ -25,8 +51,10 @@ public struct Payload: Sendable {
   public let dismissalDate: Int64?
   /// Orders activities; the highest gets the Dynamic Island.
   public let relevanceScore: Double?
-  /// What lights the screen.
+  /// What lights the screen. Always there with `start`.
   public let alert: Alert?
+  /// With `start`: which activity begins, and how it is updated.
+  public let start: ActivityStart?
 
   /// Whether the message may never be replaced by a newer one: it carries an alert, or ends the activity.
   public var isIrreplaceable: Bool { alert != nil || event == .end }
@@ -34,16 +62,16 @@ public struct Payload: Sendable {
   /// Checks a body of the form `{"aps":{…}}`.
   ///
   /// - Throws: what is wrong, at which key and byte.
-  public init(body: [UInt8]) throws(PayloadError) {
+  public init(body: [UInt8], to destination: Destination = .channel) throws(PayloadError) {
     let document: JSONDocument
     do throws(JSONSyntaxError) { document = try JSONDocument(body) } catch {
       throw PayloadError(syntax: error)
     }
-    try self.init(document)
+    try self.init(document, to: destination)
   }
 
   /// Checks a body that was read already.
-  init(_ document: JSONDocument) throws(PayloadError) {
+  init(_ document: JSONDocument, to destination: Destination = .channel) throws(PayloadError) {
     guard document.root.members != nil else {
       throw PayloadError(
         key: "", problem: "the body is \(document.root.described); an object with \"aps\" was expected",
@@ -53,20 +81,21 @@ public struct Payload: Sendable {
       throw PayloadError(
         key: "aps", problem: "is missing; a payload has the form {\"aps\":{…}}", at: document.root)
     }
-    try self.init(aps: aps, in: document)
+    try self.init(aps: aps, in: document, to: destination)
   }
 
   /// Checks an `aps` object inside a larger document.
-  public init(aps: JSONValue, in document: JSONDocument) throws(PayloadError) {
+  public init(
+    aps: JSONValue, in document: JSONDocument, to destination: Destination = .channel
+  ) throws(PayloadError) {
     guard aps.members != nil else {
       throw PayloadError(key: "aps", problem: "is \(aps.described); an object was expected", at: aps)
     }
     self.aps = document.bytes(of: aps)
     guard let event = aps["event"] else {
-      throw PayloadError(
-        key: "aps.event", problem: "is missing; a broadcast is an \"update\" or an \"end\"", at: aps)
+      throw PayloadError(key: "aps.event", problem: "is missing; \(destination.expectedEvents)", at: aps)
     }
-    self.event = try Self.event(event)
+    self.event = try Self.event(event, to: destination)
     guard let timestamp = try Self.date("timestamp", in: aps) else {
       throw PayloadError(
         key: "aps.timestamp", problem: "is missing; Unix seconds, by which devices order updates", at: aps)
@@ -85,17 +114,18 @@ public struct Payload: Sendable {
       self.relevanceScore = nil
     }
     if let alert = aps["alert"] { self.alert = try Alert.read(alert) } else { self.alert = nil }
+    start = self.event == .start ? try ActivityStart(aps: aps, in: document) : nil
   }
 
-  private static func event(_ value: JSONValue) throws(PayloadError) -> Event {
-    if let text = value.string, let event = Event(rawValue: text) { return event }
+  private static func event(_ value: JSONValue, to destination: Destination) throws(PayloadError) -> Event {
+    if let text = value.string, let event = destination.event(text) { return event }
     if value.string == "start" {
       throw PayloadError(
         key: "aps.event", problem: "is \"start\"; a broadcast can update or end activities, never start one",
         at: value)
     }
     throw PayloadError(
-      key: "aps.event", problem: "is \(value.described); \"update\" or \"end\" was expected", at: value)
+      key: "aps.event", problem: "is \(value.described); \(destination.expectedEvents)", at: value)
   }
 
   private static func contentState(
@@ -104,7 +134,10 @@ public struct Payload: Sendable {
     guard let state = aps["content-state"] else {
       if event == .end { return nil }
       throw PayloadError(
-        key: "aps.content-state", problem: "is missing; an update carries the whole new state", at: aps)
+        key: "aps.content-state",
+        problem:
+          "is missing; \(event == .start ? "a start carries the first" : "an update carries the whole new") state",
+        at: aps)
     }
     guard state.members != nil else {
       throw PayloadError(

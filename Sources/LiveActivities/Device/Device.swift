@@ -88,27 +88,67 @@ public struct Device: Sendable {
       if known.activity.isDismissedByPerson, known.isEventOngoing { throw .dismissedByPerson(name: name) }
       if known.isAlive { return false }
     }
-    let app = definition.settings.app.identifier
-    if settings.disabledApps.contains(app) { throw .disabled(app: app) }
+    try checkRoom(for: definition.settings.app)
+    let bytes = definition.attributes?.bytes.count ?? 0
+    if bytes > Limits.activityStateBytes { throw .tooLarge(bytes: bytes) }
+    add(
+      name, definition,
+      scheduled.map { LiveActivity(scheduledFor: max($0, now)) } ?? LiveActivity(startedAt: now), at: now)
+    return true
+  }
+
+  /// Starts the activity that a push asks for, with the push's attributes and first state.
+  ///
+  /// Unlike a start by the app it is a new activity each time, so it also takes the place of one that the person
+  /// dismissed. It doesn't take the place of one that is on the device. Time must have been advanced before.
+  ///
+  /// - Parameters:
+  ///   - name: what it is called from now on.
+  ///   - definition: how the app presents its activities.
+  ///   - isOnChannel: whether its updates come from the channel of its name; if not, from pushes alone.
+  /// - Throws: ``StartError``; nothing has changed then.
+  public mutating func start(
+    _ name: String, by payload: Payload, _ start: ActivityStart, definition: ChannelDefinition,
+    isOnChannel: Bool, at now: Date
+  ) throws(StartError) -> [Change] {
+    if self[name]?.isAlive ?? false { throw .alreadyStarted(name: name) }
+    try checkRoom(for: definition.settings.app)
+    let bytes = start.attributes.bytes.count + (payload.contentState?.bytes.count ?? 0)
+    if bytes > Limits.activityStateBytes { throw .tooLarge(bytes: bytes) }
+    var definition = definition
+    definition.attributesType = start.attributesType
+    definition.attributes = start.attributes
+    let (activity, change) = LiveActivity.started(by: payload, at: now)
+    let index = add(name, definition, activity, at: now)
+    activities[index].isOnChannel = isOnChannel
+    activities[index].updatedAt = min(now, Date(timeIntervalSince1970: Double(payload.timestamp)))
+    return [Change(name: name, at: now, kind: .activity(change))] + light(payload.alert, index, at: now)
+  }
+
+  private func checkRoom(for app: BundleID) throws(StartError) {
+    let identifier = app.identifier
+    if settings.disabledApps.contains(identifier) { throw .disabled(app: identifier) }
     let alive = activities.filter(\.isAlive)
-    if alive.count(where: { $0.definition.settings.app == definition.settings.app })
-      >= settings.activitiesPerApp
-    {
-      throw .tooManyOfApp(app: app, limit: settings.activitiesPerApp)
+    if alive.count(where: { $0.definition.settings.app == app }) >= settings.activitiesPerApp {
+      throw .tooManyOfApp(app: identifier, limit: settings.activitiesPerApp)
     }
     if alive.count >= settings.activitiesOnDevice {
       throw .tooManyOnDevice(limit: settings.activitiesOnDevice)
     }
-    let bytes = definition.attributes?.bytes.count ?? 0
-    if bytes > Limits.activityStateBytes { throw .tooLarge(bytes: bytes) }
+  }
+
+  /// - Returns: its place in ``activities``.
+  @discardableResult
+  private mutating func add(
+    _ name: String, _ definition: ChannelDefinition, _ activity: LiveActivity, at now: Date
+  ) -> Int {
     activities.removeAll { $0.name == name }
     started += 1
     activities.append(
       DeviceActivity(
-        name: name, definition: definition,
-        activity: scheduled.map { LiveActivity(scheduledFor: max($0, now)) } ?? LiveActivity(startedAt: now),
-        number: started, hourlyBudget: hourlyBudget(definition), now: now))
-    return true
+        name: name, definition: definition, activity: activity, number: started,
+        hourlyBudget: hourlyBudget(definition), now: now))
+    return activities.count - 1
   }
 
   private func hourlyBudget(_ definition: ChannelDefinition) -> Int {
@@ -190,17 +230,22 @@ public struct Device: Sendable {
     activities[index].updatedAt = min(now, Date(timeIntervalSince1970: Double(payload.timestamp)))
     let alert = payload.alert ?? activities[index].heldAlert
     activities[index].heldAlert = nil
-    // A card that isn't shown lights nothing.
-    if let alert, !activities[index].isHidden, activities[index].activity.state != .pending {
-      activities[index].alert = (alert, now.addingTimeInterval(settings.alertSeconds))
-      changes.append(Change(name: name, at: now, kind: .alert(alert)))
-    }
+    changes += light(alert, index, at: now)
     if let action = confirmedAction(index) {
       activities[index].unconfirmed = nil
       changes.append(Change(name: name, at: now, kind: .confirmed(action)))
     }
     clearIfGone(index)
     return changes
+  }
+
+  /// Lights the screen. A card that isn't shown lights nothing.
+  private mutating func light(_ alert: Alert?, _ index: Int, at now: Date) -> [Change] {
+    guard let alert, !activities[index].isHidden, activities[index].activity.state != .pending else {
+      return []
+    }
+    activities[index].alert = (alert, now.addingTimeInterval(settings.alertSeconds))
+    return [Change(name: activities[index].name, at: now, kind: .alert(alert))]
   }
 
   // MARK: Time

@@ -6,8 +6,10 @@ import Foundation
 /// Four facts are kept apart and can hold at once: the event goes on, the data is stale, the card is hidden, an action is
 /// not confirmed yet.
 public struct DeviceActivity: Sendable {
-  /// The channel that it is subscribed to, by the name that the person used.
+  /// What it is called: the channel that it is subscribed to, by the name that the person used.
   public let name: String
+  /// Whether its updates come from the channel of its name. One that a push started without a channel has pushes alone.
+  public internal(set) var isOnChannel = true
   /// What its app declares.
   public let definition: ChannelDefinition
   /// Its data.

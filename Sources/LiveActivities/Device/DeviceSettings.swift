@@ -40,6 +40,8 @@ public enum StartError: Error, Sendable, Hashable {
   case unknownChannel(name: String)
   /// The person dismissed this activity; it doesn't come back by itself.
   case dismissedByPerson(name: String)
+  /// A push asked for an activity that is on the device already.
+  case alreadyStarted(name: String)
 }
 
 extension StartError: CustomStringConvertible {
@@ -56,6 +58,8 @@ extension StartError: CustomStringConvertible {
     case .unknownChannel(let name): "there is no channel \"\(name)\"; create it, or mend the name"
     case .dismissedByPerson(let name):
       "the person dismissed the activity of \"\(name)\"; it doesn't come back by itself (take another --device file to start anew)"
+    case .alreadyStarted(let name):
+      "the activity of \"\(name)\" is on this device already; it is not started a second time"
     }
   }
 }

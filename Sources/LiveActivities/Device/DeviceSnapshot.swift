@@ -38,6 +38,8 @@ public struct DeviceSnapshot: Sendable, Codable {
     let mergedCount: Int
     let budget: TokenBucket
     let waiting: Waiting?
+    /// nil in files of versions that knew channels only.
+    let isOnChannel: Bool?
 
     /// The activity's data.
     struct Data: Codable {
@@ -85,6 +87,7 @@ extension DeviceSnapshot.Activity {
     unconfirmedAction = activity.unconfirmed?.action.name
     unconfirmedIntent = activity.unconfirmed?.intent
     mergedCount = activity.mergedCount
+    isOnChannel = activity.isOnChannel
     budget = activity.budget
     waiting = activity.waiting.map {
       Waiting(
@@ -112,6 +115,7 @@ extension DeviceSnapshot.Activity {
     }
     activity.updatedAt = updatedAt
     activity.mergedCount = mergedCount
+    activity.isOnChannel = isOnChannel ?? true
     if let id = unconfirmedIntent,
       let action = definition.actions.first(where: { $0.name == unconfirmedAction })
     {

@@ -87,7 +87,7 @@ enum PublishCommand: Command {
     init(_ arguments: Arguments) throws(UsageError) {
       event =
         try arguments.value("--event", "update or end (a broadcast can't start an activity)") {
-          Payload.Event(rawValue: $0)
+          Payload.Destination.channel.event($0)
         } ?? .update
       priority =
         try arguments.value("--priority", "10, 5 or 1") { Int($0).flatMap { Priority(rawValue: $0) } }

@@ -1,0 +1,222 @@
+import BroadcastChannels
+import EventLoop
+import Foundation
+
+/// Apple's provider API for a push to one device: `POST /3/device/<token>`.
+///
+/// The order of the checks: path and method, provider token, `apns-id`, the token's form and whether it is known, topic,
+/// whether the topic is the provider's and the token the topic's, push type, expiration, priority, collapse id, whether the token is still in use, payload present, its
+/// size, its content, whether it is what this kind of token is for, and the rate.
+/// Source: Apple, "Sending notification requests to APNs" and "Handling error responses from APNs".
+struct DeviceAPI {
+  let hub: Hub
+  let pushes: PushRegistry
+  let access: AccessControl
+  let log: ServerLog
+
+  /// Whether a path is this one, whatever stands in the token's place.
+  static func owns(_ segments: [Substring]) -> Bool {
+    segments.count == 3 && segments[0] == "3" && segments[1] == "device"
+  }
+
+  /// Answers a request.
+  func answer(_ request: HTTPRequest, segments: [Substring]) -> HTTPResponse {
+    let given = request.header("apns-id")
+    let id = given.flatMap { RequestID($0) }
+    var response: HTTPResponse
+    do throws(AnswerError) {
+      guard request.method == "POST" else {
+        throw AnswerError.methodNotAllowed(request.method, allowed: ["POST"])
+      }
+      let caller = try access.provider(of: request)
+      if let given, id == nil {
+        throw refuse(
+          .badMessageID,
+          "apns-id is \"\(given.prefix(60))\"; a UUID such as 2288cf3f-70d8-46a6-97d7-dd5d00867127 was expected"
+        )
+      }
+      response = try push(request, String(segments[2]), id, caller)
+    } catch {
+      response = error.providerResponse
+    }
+    response.headers.insert(("apns-id", (id ?? hub.newRequestID()).text), at: 0)
+    return response
+  }
+
+  private func push(_ request: HTTPRequest, _ text: String, _ id: RequestID?, _ caller: Caller) throws(AnswerError)
+    -> HTTPResponse
+  {
+    let token = try known(text)
+    let topic = try topic(request)
+    try access.checkPublishing(for: topic.app, by: caller)
+    guard token.app == topic.app else {
+      throw refuse(
+        .deviceTokenNotForTopic, "the token belongs to another app than \(topic.app), which apns-topic names")
+    }
+    try checkPushType(request)
+    let expiration = try expiration(request) ?? .once
+    let priority = try priority(request) ?? .immediate
+    let collapseID = try collapseID(request)
+    let entry: RegisteredToken
+    switch token {
+    case .current(let current): entry = current
+    case .past(let past):
+      if let answer = past.lastAnswer?.answer(to: id, at: hub.now) { return success(answer, nil) }
+      var error = refuse(past.reason, "\(past.detail), since \(Self.iso(past.since))")
+      error.goneSince = past.since
+      throw error
+    }
+    if hub.isShuttingDown { throw refuse(.shutdown, "the server is shutting down; try again later") }
+    let payload = try payload(request)
+    let message = pushes.message(
+      payload, requestID: id, priority: priority, expiration: expiration, collapseID: collapseID)
+    do throws(Refusal) {
+      let answer = try pushes.accept(message, for: entry)
+      if !answer.isRepetition { diagnose(request.body, payload, entry) }
+      return success(answer, entry)
+    } catch {
+      var refusal = AnswerError(error)
+      if refusal.status == 429 { refusal.headers += rateLimit(of: entry) }
+      throw refusal
+    }
+  }
+
+  private func success(_ answer: PushAnswer, _ entry: RegisteredToken?) -> HTTPResponse {
+    var headers = [("apns-unique-id", answer.uniqueID.text), ("touchline-outcome", answer.outcome.rawValue)]
+    if answer.isRepetition { headers.append(("touchline-repeated", "true")) }
+    return HTTPResponse(status: 200, headers: headers + (entry.map(rateLimit) ?? []))
+  }
+
+  private func rateLimit(of entry: RegisteredToken) -> [(String, String)] {
+    let budget = entry.inbox.budgetReport(at: hub.now)
+    return [("ratelimit-policy", budget.policyField), ("ratelimit", budget.remainingField)].compactMap {
+      name, field in field.map { (name, $0) }
+    }
+  }
+
+  // MARK: The token
+
+  private enum KnownToken {
+    case current(RegisteredToken)
+    case past(PastToken)
+
+    var app: BundleID {
+      switch self {
+      case .current(let entry): entry.inbox.app
+      case .past(let past): past.app
+      }
+    }
+  }
+
+  private func known(_ segment: String) throws(AnswerError) -> KnownToken {
+    let text = segment.removingPercentEncoding ?? segment
+    guard let token = PushToken(text) else {
+      let isChannel = hub.knownRoom(text) != nil
+      throw refuse(
+        .badDeviceToken,
+        isChannel
+          ? "this names a channel; to publish into it, POST /4/broadcasts/apps/<bundle-id> with the header apns-channel-id"
+          : PushToken.mistake(text))
+    }
+    switch pushes.find(token) {
+    case (let entry?, _): return .current(entry)
+    case (_, let past?): return .past(past)
+    case (nil, nil):
+      let digits = 2 * Limits.pushTokenBytes
+      let hint =
+        token.hex.count == digits
+        ? "; tokens end with the server's run, and a device prints the one that it has now"
+        : "; tokens here have \(digits) digits, and this one \(token.hex.count)"
+      throw refuse(.badDeviceToken, "no device has registered this token here\(hint)")
+    }
+  }
+
+  // MARK: Headers
+
+  private func topic(_ request: HTTPRequest) throws(AnswerError) -> PushTopic {
+    guard let text = request.header("apns-topic"), !text.isEmpty else {
+      throw refuse(
+        .missingTopic, "the header apns-topic is missing; <bundle-id>\(PushTopic.suffix) was expected")
+    }
+    do throws(Refusal) { return try PushTopic(text) } catch { throw AnswerError(error) }
+  }
+
+  private func checkPushType(_ request: HTTPRequest) throws(AnswerError) {
+    guard let type = request.header("apns-push-type"), !type.isEmpty else {
+      throw refuse(.missingPushType, "the header apns-push-type is missing; liveactivity was expected")
+    }
+    guard type.lowercased() == "liveactivity" else {
+      throw refuse(.invalidPushType, "apns-push-type is \"\(type.prefix(60))\"; liveactivity was expected")
+    }
+  }
+
+  private func expiration(_ request: HTTPRequest) throws(AnswerError) -> Expiration? {
+    guard let text = request.header("apns-expiration") else { return nil }
+    guard let seconds = Int64(text), let expiration = Expiration(unixSeconds: seconds) else {
+      throw refuse(
+        .badExpirationDate, "apns-expiration is \"\(text.prefix(60))\"; Unix seconds, or 0, were expected")
+    }
+    return expiration
+  }
+
+  private func priority(_ request: HTTPRequest) throws(AnswerError) -> Priority? {
+    guard let text = request.header("apns-priority") else { return nil }
+    let priority = Int(text).flatMap { Priority(rawValue: $0) }
+    guard let priority, priority != .passive else {
+      let hint = priority == .passive ? "; 1 is for broadcasts" : ""
+      throw refuse(.badPriority, "apns-priority is \"\(text.prefix(60))\"; 10 or 5 was expected\(hint)")
+    }
+    return priority
+  }
+
+  private func collapseID(_ request: HTTPRequest) throws(AnswerError) -> String? {
+    guard let text = request.header("apns-collapse-id"), !text.isEmpty else { return nil }
+    guard text.utf8.count <= Limits.collapseIDBytes else {
+      throw refuse(
+        .badCollapseID,
+        "apns-collapse-id has \(text.utf8.count) bytes; at most \(Limits.collapseIDBytes) are allowed")
+    }
+    return text
+  }
+
+  // MARK: Payload
+
+  private func payload(_ request: HTTPRequest) throws(AnswerError) -> Payload {
+    if request.body.isEmpty {
+      throw refuse(.payloadEmpty, "the body is empty; a payload of the form {\"aps\":{…}} was expected")
+    }
+    if request.bodyTruncated || request.body.count > Limits.devicePayloadBytes {
+      let size = request.bodyTruncated ? "more than \(request.body.count)" : "\(request.body.count)"
+      throw refuse(
+        .payloadTooLarge,
+        "the payload is \(size) bytes; a push to one device may have \(Limits.devicePayloadBytes)")
+    }
+    do throws(PayloadError) {
+      return try Payload(body: request.body, to: .device)
+    } catch {
+      throw AnswerError(error.refusal)
+    }
+  }
+
+  /// Logs what would go wrong with a push on the device, and a channel that a start names in vain: the sender is
+  /// answered 200 all the same, as by Apple.
+  private func diagnose(_ body: [UInt8], _ payload: Payload, _ entry: RegisteredToken) {
+    let what = "a push to \(entry.token) (\(entry.registration.activity ?? "\(entry.inbox.app), start"))"
+    for finding in PayloadDiagnosis.findings(body: body, to: .device, definition: nil, now: hub.now)
+    where entry.isFirst("\(finding.kind) \(finding.key)") {
+      log(
+        .warning, "\(what): \(finding.key) \(finding.message) [\(finding.kind); further cases are not logged]"
+      )
+    }
+    guard case .channel(let name) = payload.start?.input else { return }
+    if hub.knownRoom(name)?.channel.settings.app != entry.inbox.app {
+      log(.warning, "\(what): aps.input-push-channel names no channel of the app; the device starts nothing")
+    }
+  }
+
+  private static func iso(_ date: Date) -> String { date.formatted(.iso8601) }
+
+  private func refuse(_ reason: RefusalReason, _ detail: String) -> AnswerError {
+    AnswerError(Refusal(reason, detail))
+  }
+}
