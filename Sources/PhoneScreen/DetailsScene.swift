@@ -5,6 +5,8 @@ import LiveActivities
 struct DetailsScene {
   let text: ActivityText
   let missed: Int
+  /// The activity's push token, if it has one.
+  var token: String?
 
   private var activity: DeviceActivity { text.activity }
 
@@ -39,7 +41,7 @@ struct DetailsScene {
       ("ignored", "\(data.ignoredOlder) older, \(data.ignoredAfterEnd) after the end", .normal),
       ("relevance", data.relevanceScore.map { String(format: "%g", $0) } ?? "none", .normal),
       ("position", activity.position?.description ?? "none yet", .dim),
-    ]
+    ] + (token.map { [("token", $0, .dim)] } ?? [])
   }
 
   private var dataWord: (text: String, style: Style) {

@@ -7,6 +7,7 @@ enum HelpScene {
     ("n", "network off and on", "network"), ("l", "lock: hides what is sensitive", "lock"),
     ("a", "always-on display", "always-on"), ("s", "StandBy, full screen", "StandBy"),
     ("w", "small: watch and car", "small"), ("f", "frequent updates of the app", "frequent"),
+    ("t", "another push token", "new token"),
     ("?", "this help", "help"), ("q", "quit", "quit"),
   ]
 

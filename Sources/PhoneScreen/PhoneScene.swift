@@ -96,8 +96,10 @@ public enum PhoneScene {
       let screen = screen(width, rows)
       guard columns >= detailsFrom, let selected else { return screen.map { $0.centred(columns) } }
       let detailColumns = min(46, columns - width - 2)
-      let details = DetailsScene(text: selected, missed: view.missed[selected.activity.name] ?? 0)
-        .lines(detailColumns)
+      let name = selected.activity.name
+      let details = DetailsScene(
+        text: selected, missed: view.missed[name] ?? 0, token: view.pushTokens[name]
+      ).lines(detailColumns)
       let margin = StyledLine(String(repeating: " ", count: (columns - width - 2 - detailColumns) / 2))
       return screen.indices.map { row in
         let right = row < details.count ? details[row] : StyledLine()
@@ -138,6 +140,11 @@ public enum PhoneScene {
           StyledLine(),
           StyledLine(pending.isEmpty ? "no Live Activity" : "nothing yet", .dim).centred(columns),
         ]
+        // Whoever waits to be started is told by what.
+        lines += view.startTokens.sorted { $0.key < $1.key }.flatMap { name, token in
+          [StyledLine(), StyledLine("push-to-start token of \(name)", .dim).centred(columns)]
+            + PhoneText.wrapped(token, columns, limit: 4).map { StyledLine($0).centred(columns) }
+        }
       }
       return Array((lines + below).prefix(rows))
     }

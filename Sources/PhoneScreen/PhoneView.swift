@@ -35,6 +35,10 @@ public struct PhoneView: Sendable {
   public var missed: [String: Int] = [:]
   /// Why activities didn't start, by the channel's name.
   public var refusals: [String: String] = [:]
+  /// Push tokens by the activity's name: what a sender updates it by.
+  public var pushTokens: [String: String] = [:]
+  /// Push-to-start tokens by their app and its type of attributes.
+  public var startTokens: [String: String] = [:]
   /// The newest thing to tell.
   public var toast: String?
   /// Where the clock hangs.

@@ -1,6 +1,8 @@
+import BroadcastChannels
 import EventLoop
 import Foundation
 import LiveActivities
+import SubscriberProtocol
 
 /// The state file of a device: read once, written whole and at once (a new file takes the old one's place), at most once a
 /// second, and at the end.
@@ -14,7 +16,7 @@ final class DeviceFile {
   /// What the file holds; nil when there is none yet.
   ///
   /// - Throws: why it can't be read. The file is left as it is.
-  func read() throws(CommandFailure) -> DeviceSnapshot? {
+  func read() throws(CommandFailure) -> (device: DeviceSnapshot, tokens: [PushRegistration])? {
     guard FileManager.default.fileExists(atPath: path) else { return nil }
     let data = Data(try Files.read(path))
     struct Format: Decodable { let format: Int }
@@ -26,9 +28,9 @@ final class DeviceFile {
       throw refused(.newerFormat(format))
     }
     do {
-      let snapshot = try decoder.decode(DeviceSnapshot.self, from: data)
+      let state = try decoder.decode(State.self, from: data)
       written = data
-      return snapshot
+      return (state.device, (state.pushTokens ?? []).compactMap(\.registration))
     } catch let error as DecodingError {
       throw refused(.broken(Self.text(error)))
     } catch {
@@ -63,26 +65,87 @@ final class DeviceFile {
   }
 
   /// Writes the device within a second.
-  func save(soon loop: EventLoop, _ device: @escaping () -> Device, failed: @escaping (String) -> Void) {
+  func save(
+    soon loop: EventLoop, _ state: @escaping () -> (Device, [PushRegistration])?,
+    failed: @escaping (String) -> Void
+  ) {
     guard timer == nil else { return }
     timer = loop.schedule(after: 1) { [self] in
       timer = nil
-      do throws(CommandFailure) { try save(device()) } catch { failed(error.message) }
+      guard let (device, tokens) = state() else { return }
+      do throws(CommandFailure) { try save(device, tokens) } catch { failed(error.message) }
     }
   }
 
   /// Writes the device, if it differs from what is written.
-  func save(_ device: Device) throws(CommandFailure) {
+  func save(_ device: Device, _ tokens: [PushRegistration] = []) throws(CommandFailure) {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     encoder.dateEncodingStrategy = .secondsSince1970
     do {
-      let data = try encoder.encode(DeviceSnapshot(device))
+      let state = State(
+        device: DeviceSnapshot(device), pushTokens: tokens.isEmpty ? nil : tokens.compactMap(State.Token.init)
+      )
+      let data = try encoder.encode(state)
       guard data != written else { return }
       try data.write(to: URL(fileURLWithPath: path), options: .atomic)
       written = data
     } catch {
       throw CommandFailure("\(path) can't be written; is its folder there, and may this user write in it?")
     }
+  }
+}
+
+/// What the file holds: the device's snapshot, and beside its members the push tokens.
+private struct State: Codable {
+  let device: DeviceSnapshot
+  let pushTokens: [Token]?
+
+  /// A token with its secret, by which the device takes it up again.
+  struct Token: Codable {
+    let kind: PushToken.Kind
+    let app: String
+    let activity: String?
+    let attributesType: String?
+    let frequentUpdates: Bool
+    let token: String
+    let secret: String
+
+    init?(_ registration: PushRegistration) {
+      guard let kept = registration.kept else { return nil }
+      kind = registration.kind
+      app = registration.app.identifier
+      activity = registration.activity
+      attributesType = registration.attributesType
+      frequentUpdates = registration.frequentUpdates
+      token = kept.token.hex
+      secret = kept.secret
+    }
+
+    /// nil for a token that can't be one: the device then asks for a new one.
+    var registration: PushRegistration? {
+      guard let app = BundleID(app), let token = PushToken(token) else { return nil }
+      return PushRegistration(
+        kind: kind, app: app, activity: activity, attributesType: attributesType,
+        frequentUpdates: frequentUpdates, kept: KeptPushToken(token: token, secret: secret))
+    }
+  }
+
+  private enum Keys: String, CodingKey { case pushTokens }
+
+  init(device: DeviceSnapshot, pushTokens: [Token]?) {
+    self.device = device
+    self.pushTokens = pushTokens
+  }
+
+  init(from decoder: any Decoder) throws {
+    device = try DeviceSnapshot(from: decoder)
+    pushTokens = try decoder.container(keyedBy: Keys.self).decodeIfPresent([Token].self, forKey: .pushTokens)
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    try device.encode(to: encoder)
+    var container = encoder.container(keyedBy: Keys.self)
+    try container.encodeIfPresent(pushTokens, forKey: .pushTokens)
   }
 }

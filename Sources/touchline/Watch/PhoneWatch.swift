@@ -87,14 +87,24 @@ final class PhoneWatch: WatchDisplay {
     case .networkOn: view.connection = .connecting
     case .notStarted(let name, let error, _): view.refusals[name] = error.description
     case .finished(let name, let why): view.refusals[name] = why
-    case .waiting: if view.connection != .off { view.connection = .online }
-    case .missedBefore, .fileFailed: break
+    case .waiting, .tokensBack: if view.connection != .off { view.connection = .online }
+    case .missedBefore, .fileFailed, .tokenLost, .startRefused: break
     }
     switch notice {
     case .subscribed, .networkOn, .notStarted, .finished: break
     case .kept: view.connection = .connecting
     default: tell("\(notice)")
     }
+  }
+
+  func show(_ token: TokenNotice) {
+    if view.connection != .off { view.connection = .online }
+    if token.frame.activity == nil {
+      view.startTokens[token.name] = token.frame.kept.token.hex
+    } else {
+      view.pushTokens[token.name] = token.frame.kept.token.hex
+    }
+    if token.frame.replaces != nil { tell("\(token.name): another push token") } else { settle() }
   }
 
   private func tell(_ text: String) {
@@ -169,6 +179,7 @@ final class PhoneWatch: WatchDisplay {
     case "w": (view.isSmall, view.isStandBy) = (!view.isSmall, false)
     case "n": controller.setNetwork(!controller.isNetworkOn)
     case "d": if let name { dismiss(name, controller) }
+    case "t": if let name { rotateToken(name, controller) }
     case "f": if let name { switchFrequentUpdates(name, controller) }
     case "1"..."9": if let name, let number = character.wholeNumberValue { act(number, name, controller) }
     default: break
@@ -187,6 +198,13 @@ final class PhoneWatch: WatchDisplay {
     controller.dismiss(name)
     view.isExpanded = false
     tell("\(name) is dismissed; it does not come back, the event goes on")
+  }
+
+  private func rotateToken(_ name: String, _ controller: WatchController) {
+    guard view.pushTokens[name] != nil else {
+      return tell("\(name) has no push token (--push-token gets one)")
+    }
+    controller.rotateToken(name)
   }
 
   private func switchFrequentUpdates(_ name: String, _ controller: WatchController) {

@@ -39,6 +39,13 @@ final class Subscriptions {
     }
   }
 
+  /// Subscribes to one more channel, from now on.
+  func add(_ name: String) {
+    let subscriber = ChannelSubscriber(
+      loop: loop, server: server, channels: [name], waits: waits, handler: handler)
+    subscribers.append(([name], subscriber))
+  }
+
   /// Says that a message was displayed.
   func displayed(_ sequence: Int, of name: String) {
     for (names, subscriber) in subscribers where names.contains(name) {

@@ -3,12 +3,13 @@ import BroadcastClient
 import EventLoop
 import Foundation
 import LiveActivities
+import SubscriberProtocol
 import Terminal
 
 /// `touchline watch`: subscribes to channels and shows what a phone would.
 enum WatchCommand: Command {
   static let usage = CommandUsage(
-    name: "watch", synopsis: "CHANNEL… [OPTIONS]",
+    name: "watch", synopsis: "[CHANNEL…] [OPTIONS]",
     summary: "Subscribe to channels and follow their Live Activities.",
     options: [
       Option("--format", "phone|plain|json", "a phone on the screen (default in a terminal), or lines"),
@@ -23,6 +24,9 @@ enum WatchCommand: Command {
       Option(
         "--device-budget", "N", "updates at priority 10 an hour; more are merged (default 60, lines: all)"),
       Option("--start-at", "DATE", "schedule the activities: pending until then"),
+      Option("--push-token", nil, "print each activity's push token, to update and end it alone"),
+      Option("--push-to-start", "APP[/TYPE]", "print the app's push-to-start token, and wait to be started"),
+      Option("--rotate-push-token", "DURATION", "get new push tokens each time this long has passed"),
       ClientOptions.server,
     ],
     notes: """
@@ -31,19 +35,24 @@ enum WatchCommand: Command {
       --format plain or json, it prints one line a change on standard output, and notices about the connection on
       standard error. Reconnects by itself and tells what it missed. A dismissed activity is unsubscribed; when all are
       dismissed the lines end.
+
+      Push tokens take POST /3/device/<token>, as at Apple: an activity's own token updates and ends it, the app's
+      push-to-start token starts one, which then follows the channel of its "input-push-channel". Needs no CHANNEL; it
+      goes on until --until, --for or a signal. Without --device the tokens end with the command.
       """,
     examples: [
       "touchline watch world-cup-final-2022",
       "touchline watch final --wait --until ended --format plain",
       "touchline watch final semi-final --device ~/.touchline-phone.json",
+      "touchline watch --push-to-start com.example.scores/MatchAttributes --push-token",
       "touchline watch final semi-final --format json --for 2h | jq .cause",
     ])
 
   static func run(_ arguments: Arguments) throws -> Int32 {
     let options = try WatchOptions(arguments)
     let file = options.file.map { DeviceFile(path: $0) }
-    let device = try device(options, file)
-    if options.names.isEmpty, !device.activities.contains(where: \.isAlive) {
+    let (device, kept) = try device(options, file)
+    if options.names.isEmpty, options.tokens.start == nil, !device.activities.contains(where: \.isAlive) {
       throw arguments.error("CHANNEL is missing")
     }
     let client = try ClientRun()
@@ -62,12 +71,13 @@ enum WatchCommand: Command {
       (display, phone) = (screen, screen)
     case .plain:
       let count = Set(options.names + device.activities.filter(\.isAlive).map(\.name)).count
-      (display, phone) = (PlainWatch(namesChannels: count > 1, locale: device.settings.locale), nil)
+      let namesChannels = count > 1 || options.tokens.start != nil
+      (display, phone) = (PlainWatch(namesChannels: namesChannels, locale: device.settings.locale), nil)
     case .json: (display, phone) = (JSONWatch(), nil)
     }
     let controller = WatchController(
       client, options.server, names: options.names, device: device, file: file, plan: options.plan,
-      display: display)
+      tokens: (options.tokens, kept), display: display)
     stop = {
       controller.stop()
       client.finish(0)
@@ -99,17 +109,20 @@ enum WatchCommand: Command {
     }
   }
 
-  /// The device as its file keeps it, with the settings of the command line.
-  private static func device(_ options: WatchOptions, _ file: DeviceFile?) throws -> Device {
+  /// The device and its push tokens as its file keeps them, with the settings of the command line.
+  private static func device(
+    _ options: WatchOptions, _ file: DeviceFile?
+  ) throws -> (Device, [PushRegistration]) {
     let new = Device(settings: options.settings(over: options.standard))
-    guard let file else { return new }
-    guard let kept = try file.read() else {
+    guard let file else { return (new, []) }
+    guard let (kept, tokens) = try file.read() else {
       // Who can't keep anything is told now, not at the end.
       try file.save(new)
-      return new
+      return (new, [])
     }
     do throws(DeviceSnapshot.Problem) {
-      return try Device(restoring: kept, settings: options.settings(over: kept.settings), at: Date())
+      let settings = options.settings(over: kept.settings)
+      return (try Device(restoring: kept, settings: settings, at: Date()), tokens)
     } catch {
       throw file.refused(error)
     }

@@ -32,6 +32,10 @@ final class WatchController {
   private var names: [String]
   private var failures: [String: String] = [:]
   private var subscriptions: Subscriptions?
+  private var tokens: DeviceTokens?
+  /// The tokens that were told.
+  private var told: [PushRegistration.Name: PushToken] = [:]
+  private var wasStartedByPush = false
   private var positions: [String: StreamPosition] = [:]
   private var nameOfChannel: [String: String] = [:]
   private var arrivals: [String: [Arrival]] = [:]
@@ -45,18 +49,11 @@ final class WatchController {
   private var waitedFor: Set<String> = []
   private var isOver = false
 
-  /// A message and when it came.
-  private struct Arrival {
-    let frame: MessageFrame
-    let missed: Int
-    let at: Date
-  }
-
   /// - Parameters:
   ///   - names: the channels to watch; what the device has kept alive comes in addition.
   init(
     _ client: ClientRun, _ server: ServerAddress, names: [String], device: Device, file: DeviceFile?,
-    plan: Plan, display: any WatchDisplay
+    plan: Plan, tokens: (plan: DeviceTokens.Plan, kept: [PushRegistration]), display: any WatchDisplay
   ) {
     self.client = client
     self.names = names
@@ -68,6 +65,13 @@ final class WatchController {
     subscriptions = Subscriptions(loop: client.loop, server: server, waits: plan.waits) { [weak self] event in
       self?.handle(event)
     }
+    // A token whose activity is no more was given up with it.
+    let kept = tokens.kept.filter { kept in
+      kept.activity.map { device[$0].map { $0.isAlive && $0.isEventOngoing } ?? false } ?? true
+    }
+    self.tokens = DeviceTokens(
+      tokens.plan, kept: kept, loop: client.loop, server: server, waits: plan.waits
+    ) { [weak self] event in self?.handle(event) }
   }
 
   // MARK: Beginning and end
@@ -79,6 +83,7 @@ final class WatchController {
       if !names.contains(activity.name) { names.append(activity.name) }
       positions[activity.name] = activity.position
       display.show(.kept(activity))
+      if tokens?.plan.updates ?? false, activity.isEventOngoing { tokens?.register(activity) }
     }
     if let since = plan.since, let name = names.first { positions[name] = since }
     for name in names {
@@ -89,13 +94,16 @@ final class WatchController {
       }
     }
     subscriptions?.open(toSubscribe)
+    tokens?.open()
     settle()
   }
 
   /// What takes messages: neither refused, nor dismissed, nor at its end.
   private var toSubscribe: [(name: String, position: StreamPosition?)] {
     names.filter { name in
-      guard failures[name] == nil, !unsubscribed.contains(name) else { return false }
+      guard failures[name] == nil, !unsubscribed.contains(name), device[name]?.isOnChannel ?? true else {
+        return false
+      }
       return device[name].map { $0.isEventOngoing || !$0.isAlive } ?? true
     }.map { ($0, positions[$0]) }
   }
@@ -106,12 +114,16 @@ final class WatchController {
     subscriptions?.close()
     deadline?.cancel()
     display.close()
-    do throws(CommandFailure) { try file?.save(device) } catch { Console.note(error.message) }
+    let kept = tokens?.kept ?? []
+    if file == nil { tokens?.end() } else { tokens?.close() }
+    do throws(CommandFailure) { try file?.save(device, kept) } catch { Console.note(error.message) }
   }
 
   private func finishIfDone() {
     guard !isOver else { return }
     let open = names.filter { failures[$0] == nil }
+    // Who waits to be started has nothing to end with before.
+    if tokens?.plan.start != nil, plan.goal == nil || !wasStartedByPush { return }
     if display.outlivesActivities, plan.goal == nil, !open.isEmpty { return }
     let isDone = open.allSatisfy { name in
       switch restarting.contains(name) ? nil : device[name]?.activity.state {
@@ -204,6 +216,7 @@ final class WatchController {
     restarting.remove(name)
     do throws(StartError) {
       try device.start(name, definition: definition, scheduled: plan.startAt, at: startedAt)
+      if tokens?.plan.updates ?? false, let activity = device[name] { tokens?.register(activity) }
       for arrival in arrived { deliver(arrival, to: name) }
     } catch {
       refuse(name, error)
@@ -224,7 +237,7 @@ final class WatchController {
   private func message(_ frame: MessageFrame, _ missed: Int) {
     guard let name = nameOfChannel[frame.channel] else { return }
     positions[name] = frame.position
-    let arrival = Arrival(frame: frame, missed: missed, at: Date())
+    let arrival = Arrival(frame, missed: missed, at: Date())
     if arrivals[name] != nil { arrivals[name]?.append(arrival) } else { deliver(arrival, to: name) }
   }
 
@@ -234,11 +247,10 @@ final class WatchController {
       display.show(.missedBefore(name, count: arrival.missed))
     }
     show(device.advance(to: arrival.at))
-    let frame = arrival.frame
     let changes = device.receive(
-      frame.payload, priority: frame.priority, position: frame.position, for: name, at: arrival.at)
+      arrival.payload, priority: arrival.priority, position: arrival.position, for: name, at: arrival.at)
     if changes.contains(where: { if case .deferred = $0.kind { true } else { false } }) {
-      let isNewer = waiting[name].map { $0.frame.payload.timestamp <= frame.payload.timestamp } ?? true
+      let isNewer = waiting[name].map { $0.payload.timestamp <= arrival.payload.timestamp } ?? true
       if isNewer { waiting[name] = arrival }
     } else {
       waiting[name] = nil
@@ -275,6 +287,102 @@ final class WatchController {
     }
   }
 
+  // MARK: Pushes
+
+  private func handle(_ event: PushEvent) {
+    guard !isOver else { return }
+    switch event {
+    case .registered(let frame, _):
+      if isLost { display.show(.tokensBack) }
+      isLost = false
+      guard let registration = tokens?.registration(of: frame.kept.token),
+        told.updateValue(frame.kept.token, forKey: registration.name) != frame.kept.token
+      else { break }
+      display.show(TokenNotice(frame: frame, registration: registration, at: Date()))
+    case .push(let frame):
+      guard let registration = tokens?.registration(of: frame.token) else { break }
+      let arrival = Arrival(frame, at: Date())
+      if let name = registration.activity {
+        deliver(arrival, to: name)
+      } else if let start = frame.payload.start {
+        begin(start, by: arrival, registration)
+      }
+    case .refused(let registration, let failure):
+      display.show(.tokenLost(registration.label, failure.description))
+    case .taken(let registration):
+      display.show(.tokenLost(registration.label, "another device has taken it up"))
+    case .disconnected(let problem, let wait):
+      if !isLost { display.show(.lost(problem, retryIn: wait)) }
+      isLost = true
+    case .failed(let failure):
+      stop()
+      client.fail(failure.description)
+    }
+    settle()
+  }
+
+  /// A push starts an activity, once it is known what its app presents.
+  private func begin(_ start: ActivityStart, by arrival: Arrival, _ registration: PushRegistration) {
+    if let type = registration.attributesType, type != start.attributesType {
+      display.show(.startRefused("it is for \(start.attributesType), and the token for \(type)"))
+      return
+    }
+    guard case .channel(let channel) = start.input else {
+      let known = device.activities.last {
+        $0.definition.attributesType == start.attributesType && $0.definition.settings.app == registration.app
+      }
+      let bare = ChannelDefinition(settings: ChannelSettings(app: registration.app))
+      begin(newName(start.attributesType), start, by: arrival, known?.definition ?? bare, isOnChannel: false)
+      return
+    }
+    administration.show(channel) { [weak self] result in
+      guard let self, !isOver else { return }
+      switch result {
+      case .success(let found) where found.definition.settings.app == registration.app:
+        begin(found.alias ?? found.id, start, by: arrival, found.definition, isOnChannel: true)
+      case .success(let found):
+        display.show(.startRefused("the channel \(channel) belongs to \(found.definition.settings.app)"))
+      case .failure(let failure): display.show(.startRefused(failure.description))
+      }
+      settle()
+    }
+  }
+
+  private func begin(
+    _ name: String, _ start: ActivityStart, by arrival: Arrival, _ definition: ChannelDefinition,
+    isOnChannel: Bool
+  ) {
+    show(device.advance(to: arrival.at))
+    let changes: [Device.Change]
+    do throws(StartError) {
+      changes = try device.start(
+        name, by: arrival.payload, start, definition: definition, isOnChannel: isOnChannel, at: arrival.at)
+    } catch {
+      display.show(.startRefused(error.description))
+      return
+    }
+    wasStartedByPush = true
+    if !names.contains(name) { names.append(name) }
+    failures[name] = nil
+    unsubscribed.remove(name)
+    positions[name] = nil
+    show(changes, arrival)
+    if start.input == .token || tokens?.plan.updates ?? false, let activity = device[name] {
+      tokens?.register(activity)
+    }
+    if isOnChannel { subscriptions?.add(name) }
+  }
+
+  /// A name for an activity that no channel names.
+  private func newName(_ type: String) -> String {
+    var number = 1
+    while device["\(type)-\(number)"] != nil { number += 1 }
+    return "\(type)-\(number)"
+  }
+
+  /// Asks for another push token in the place of an activity's.
+  func rotateToken(_ name: String) { tokens?.rotate(name) }
+
   // MARK: The person
 
   /// Whether the network is on.
@@ -290,7 +398,13 @@ final class WatchController {
     guard isOn != isNetworkOn else { return }
     isNetworkOn = isOn
     isLost = false
-    if isOn { subscriptions?.open(toSubscribe, isReturn: true) } else { subscriptions?.close() }
+    if isOn {
+      subscriptions?.open(toSubscribe, isReturn: true)
+      tokens?.open(isReturn: true)
+    } else {
+      subscriptions?.close()
+      tokens?.close()
+    }
     display.show(isOn ? .networkOn : .networkOff)
     settle()
   }
@@ -329,16 +443,17 @@ final class WatchController {
       if arrival == nil, case .activity(let data) = change.kind, data.cause == .update {
         cause = waiting.removeValue(forKey: change.name)
       }
-      if case .activity(let data) = change.kind, data.cause == .update || data.cause == .end,
-        let frame = cause?.frame
-      {
-        subscriptions?.displayed(frame.position.sequence, of: change.name)
-      }
+      if !activity.isAlive || !activity.isEventOngoing { tokens?.unregister(activity) }
       let channel = nameOfChannel.first { $0.value == change.name }?.key ?? ""
-      display.show(
-        WatchLine(
-          change: change, frame: cause?.frame, receivedAt: cause?.at, channel: channel, activity: activity,
-          missed: missed[change.name] ?? 0))
+      let line = WatchLine(
+        change: change, arrival: cause, channel: channel, activity: activity, missed: missed[change.name] ?? 0
+      )
+      switch line.isShown ? cause?.way : nil {
+      case .channel(let frame, _): subscriptions?.displayed(frame.position.sequence, of: change.name)
+      case .push(let frame): tokens?.displayed(frame)
+      case nil: break
+      }
+      display.show(line)
     }
   }
 
@@ -346,7 +461,8 @@ final class WatchController {
   private func settle() {
     guard !isOver else { return }
     schedule()
-    file?.save(soon: client.loop, { [weak self] in self?.device ?? Device() }) { [weak self] problem in
+    file?.save(soon: client.loop, { [weak self] in self.map { ($0.device, $0.tokens?.kept ?? []) } }) {
+      [weak self] problem in
       self?.display.show(.fileFailed(problem))
     }
     display.settle()

@@ -8,6 +8,8 @@ protocol WatchDisplay: AnyObject {
   func show(_ line: WatchLine)
   /// Something is to be told about the connection or a start.
   func show(_ notice: WatchNotice)
+  /// The device has a push token from now on.
+  func show(_ token: TokenNotice)
   /// Everything that happened together has been shown.
   func settle()
   /// The watch is over; the terminal is given back.
@@ -28,6 +30,9 @@ enum WatchNotice: CustomStringConvertible {
   case notStarted(String, StartError, said: String?)
   case finished(String, String)
   case fileFailed(String)
+  case tokensBack
+  case tokenLost(String, String)
+  case startRefused(String)
 
   var description: String {
     switch self {
@@ -46,6 +51,9 @@ enum WatchNotice: CustomStringConvertible {
     case .notStarted(let name, let error, let said): "\(name): \(said ?? error.description)"
     case .finished(let name, let why): "\(name): \(why)"
     case .fileFailed(let why): why
+    case .tokensBack: "push tokens: registered again"
+    case .tokenLost(let name, let why): "\(name): no push token: \(why)"
+    case .startRefused(let why): "a start by push was refused: \(why)"
     }
   }
 
@@ -71,6 +79,7 @@ final class PlainWatch: WatchDisplay {
   }
 
   func show(_ notice: WatchNotice) { Console.note("\(notice)".printable) }
+  func show(_ token: TokenNotice) { Console.print(token.plain) }
   func settle() {}
   func close() {}
 }
@@ -80,6 +89,7 @@ final class JSONWatch: WatchDisplay {
   var outlivesActivities: Bool { false }
   func show(_ line: WatchLine) { if let text = line.json { Console.print(text) } }
   func show(_ notice: WatchNotice) { Console.note("\(notice)".printable) }
+  func show(_ token: TokenNotice) { Console.print(token.json) }
   func settle() {}
   func close() {}
 }

@@ -7,10 +7,8 @@ import SubscriberProtocol
 struct WatchLine {
   let change: Device.Change
   /// The message that caused it, when one did.
-  var frame: MessageFrame?
-  /// When that message came.
-  var receivedAt: Date?
-  /// The channel's id.
+  var arrival: Arrival?
+  /// The channel's id; empty for an activity without one.
   let channel: String
   /// The activity, right after the change.
   let activity: DeviceActivity
@@ -28,17 +26,12 @@ struct WatchLine {
       "channel": JSONWriter.quoted(channel), "name": JSONWriter.quoted(change.name),
       "epoch": activity.position.map { JSONWriter.quoted($0.epoch) },
       "seq": activity.position.map { String($0.sequence) },
-      "priority": frame.map { String($0.priority.rawValue) },
-      "unique-id": frame.map { JSONWriter.quoted($0.uniqueID) },
-      "alert": frame?.payload.alert.map(Self.json), "action": action.map { JSONWriter.quoted($0) },
-      "latency": latency.map { String(format: "%.6f", $0) }, "missed": String(missed),
+      "priority": arrival.map { String($0.priority.rawValue) },
+      "unique-id": arrival.map { JSONWriter.quoted($0.uniqueID) },
+      "by": arrival.flatMap { $0.isPush ? "\"push\"" : nil },
+      "alert": arrival?.payload.alert.map(Self.json), "action": action.map { JSONWriter.quoted($0) },
+      "latency": arrival.map { String(format: "%.6f", $0.latency) }, "missed": String(missed),
     ])
-  }
-
-  /// Seconds from the channel to the device.
-  private var latency: Double? {
-    guard let frame, let receivedAt else { return nil }
-    return receivedAt.timeIntervalSince1970 - frame.sent
   }
 
   private var cause: String? {
@@ -85,9 +78,7 @@ struct WatchLine {
     } else {
       columns.append(StateSummary.text(contentState, activity.definition, now: change.at))
     }
-    if let alert = frame?.payload.alert, case .activity(let data) = change.kind,
-      data.cause == .update || data.cause == .end
-    {
+    if let alert = arrival?.payload.alert, isShown {
       let strings = activity.definition.strings
       let text = [alert.title, alert.body]
         .compactMap { $0?.localized(locale, strings: strings).printable }.joined(separator: ": ")
@@ -96,11 +87,17 @@ struct WatchLine {
     return columns.joined(separator: "  ")
   }
 
+  /// Whether the change shows what the message says.
+  var isShown: Bool {
+    guard case .activity(let data) = change.kind else { return false }
+    return [.start, .update, .end].contains(data.cause)
+  }
+
   private static func word(_ data: LiveActivity.Change) -> (String, Console.Style) {
     switch data.cause {
     case .update where data.state == .pending: ("pending", .dim)
     case .update: data.state == .stale ? ("stale on arrival", .yellow) : ("live", .green)
-    case .start: ("begun", .green)
+    case .start: data.state == .stale ? ("stale on arrival", .yellow) : ("begun", .green)
     case .staleDate: ("stale", .yellow)
     case .end: ("final", .bold)
     case .lifetime: ("ended after 8 h", .bold)

@@ -2,6 +2,7 @@ import BroadcastChannels
 import BroadcastClient
 import Foundation
 import LiveActivities
+import SubscriberProtocol
 
 /// The command line of `watch`, checked.
 struct WatchOptions {
@@ -16,6 +17,7 @@ struct WatchOptions {
   let span: Double?
   let spanText: String
   let plan: WatchController.Plan
+  let tokens: DeviceTokens.Plan
   let file: String?
   private let locale: String?
   private let perApp: Int?
@@ -25,7 +27,10 @@ struct WatchOptions {
   init(_ arguments: Arguments) throws {
     names = arguments.positional
     file = arguments["--device"]
-    guard !names.isEmpty || file != nil else { throw arguments.error("CHANNEL is missing") }
+    tokens = try Self.tokens(arguments)
+    guard !names.isEmpty || file != nil || tokens.start != nil else {
+      throw arguments.error("CHANNEL is missing")
+    }
     if let twice = Dictionary(grouping: names, by: { $0 }).first(where: { $1.count > 1 }) {
       throw arguments.error("the channel \"\(twice.key)\" was given twice")
     }
@@ -55,6 +60,27 @@ struct WatchOptions {
   private static var usual: Format {
     let isDumb = ["", "dumb"].contains(ProcessInfo.processInfo.environment["TERM"] ?? "")
     return Console.outputIsTerminal && isatty(STDIN_FILENO) == 1 && !isDumb ? .phone : .plain
+  }
+
+  private static func tokens(_ arguments: Arguments) throws(UsageError) -> DeviceTokens.Plan {
+    let expected = "a bundle id such as com.example.scores, or com.example.scores/MatchAttributes,"
+    let start = try arguments.value("--push-to-start", expected) { text -> PushRegistration? in
+      let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+      guard let app = BundleID(parts[0]), !app.hasPushTypeSuffix, parts.last?.isEmpty == false else {
+        return nil
+      }
+      return PushRegistration(kind: .start, app: app, attributesType: parts.count == 2 ? parts[1] : nil)
+    }
+    let rotation = try ClientOptions.duration("--rotate-push-token", arguments)
+    if let rotation, rotation < 0.1 {
+      throw arguments.error(
+        "--rotate-push-token is \"\(arguments["--rotate-push-token"] ?? "")\"; at least 100ms was expected")
+    }
+    let updates = arguments.has("--push-token")
+    if rotation != nil, !updates, start == nil {
+      throw arguments.error("--rotate-push-token goes with --push-token or --push-to-start")
+    }
+    return DeviceTokens.Plan(updates: updates, start: start, rotation: rotation)
   }
 
   private static func whole(_ name: String, _ arguments: Arguments) throws(UsageError) -> Int? {
