@@ -202,15 +202,19 @@ struct DeviceAPI {
   /// answered 200 all the same, as by Apple.
   private func diagnose(_ body: [UInt8], _ payload: Payload, _ entry: RegisteredToken) {
     let what = "a push to \(entry.token) (\(entry.registration.activity ?? "\(entry.inbox.app), start"))"
-    for finding in PayloadDiagnosis.findings(body: body, to: .device, definition: nil, now: hub.now)
+    var definition: ChannelDefinition?
+    if case .channel(let name) = payload.start?.input {
+      definition = hub.knownRoom(name)?.definition
+      if definition?.settings.app != entry.inbox.app {
+        log(.warning, "\(what): aps.input-push-channel names no channel of the app; the device starts nothing")
+      }
+    }
+    for finding in PayloadDiagnosis.findings(
+      body: body, to: .device, definition: definition, now: hub.now)
     where entry.isFirst("\(finding.kind) \(finding.key)") {
       log(
-        .warning, "\(what): \(finding.key) \(finding.message) [\(finding.kind); further cases are not logged]"
-      )
-    }
-    guard case .channel(let name) = payload.start?.input else { return }
-    if hub.knownRoom(name)?.channel.settings.app != entry.inbox.app {
-      log(.warning, "\(what): aps.input-push-channel names no channel of the app; the device starts nothing")
+        .warning,
+        "\(what): \(finding.key) \(finding.message) [\(finding.kind); further cases are not logged]")
     }
   }
 

@@ -89,6 +89,10 @@ final class DeviceFile {
       let data = try encoder.encode(state)
       guard data != written else { return }
       try data.write(to: URL(fileURLWithPath: path), options: .atomic)
+      if !tokens.isEmpty {
+        // Who reads a token's secret can take the token away.
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+      }
       written = data
     } catch {
       throw CommandFailure("\(path) can't be written; is its folder there, and may this user write in it?")
