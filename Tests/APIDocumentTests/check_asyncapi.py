@@ -23,7 +23,8 @@ EXCEPTIONS = {}
 # The provider API and the local API alone give these (check_openapi.py); a closing connection is told nothing more,
 # so `Shutdown` never becomes a frame.
 NO_FRAME = {"Shutdown", "CannotCreateChannelConfig", "MethodNotAllowed", "BadPath", "TopicDisallowed",
-            "MissingPushType", "InvalidPushType"}
+            "MissingPushType", "InvalidPushType", "BadDeviceToken", "DeviceTokenNotForTopic", "MissingTopic", "BadTopic",
+            "BadCollapseId", "ExpiredToken", "Unregistered"}
 
 path, port, troubled = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 document = Document(path, jsonschema.Draft7Validator)
@@ -44,10 +45,12 @@ def type_of(channel, name):
 documented = {(channel, name) for channel, item in channels.items() for name in item["messages"]}
 documented |= {(channel, f"close {code}") for channel, item in channels.items() for code in item.get("x-close-codes", {})}
 schemas = document.root["components"]["schemas"]
-for where, key in (("Error", "reason"), ("Unsubscribed", "reason"), ("Published", "outcome")):
+for where, key in (("Error", "reason"), ("Unsubscribed", "reason"), ("Published", "outcome"),
+                   ("Unregistered", "reason")):
     documented |= {(where, value) for value in schemas[where]["properties"][key]["enum"]}
 for where in ("Subscribed", "Unsubscribed", "Acknowledged", "Published", "Message", "Error", "Quota", "Listening",
-              "IntentAccepted", "Intent", "Subscribe", "Unsubscribe", "Ack", "Publish", "SendIntent", "Listen"):
+              "IntentAccepted", "Intent", "Subscribe", "Unsubscribe", "Ack", "Publish", "SendIntent", "Listen",
+              "Register", "Rotate", "Unregister", "AckPush", "Registered", "Unregistered", "PushAcknowledged", "Push"):
     documented |= {(where, f"has {name}") for name in schemas[where]["properties"]}
 
 
@@ -264,6 +267,66 @@ async def intents(channel):
         await client.expect("unsubscribed", channel=name, reason="deleted")
         await client.refused("ChannelNotRegistered", {"type": "listen", "channel": alias})
     for client in (publisher, late, phone):
+        await client.close()
+
+
+def push(token, aps, **headers):
+    standard = {"apns-topic": f"{APP}.push-type.liveactivity", "apns-push-type": "liveactivity"}
+    answer = exchange(port, "POST", f"/3/device/{token}", standard | headers, {"aps": aps})
+    report.check(answer.status == 200, "a push", answer.body)
+    return answer.header("apns-unique-id")
+
+
+async def pushes(channel):
+    """A device's tokens: registered, rotated, taken up again, taken away and given up; and what is pushed to them."""
+    phone = await Client.open(channel, "quiet")
+    name = str(uuid.uuid4())
+    activity = {"kind": "update", "app": APP, "activity": "final"}
+    await phone.say("register", **activity, attributes_type="MatchAttributes", frequent_updates=True, request_id=name)
+    first = await phone.expect("registered", kind="update", app=APP, activity="final", request_id=name, replaces=None)
+    await phone.say("register", kind="start", app=APP)
+    start = await phone.expect("registered", kind="start", activity=None, request_id=None)
+    sent = push(first["token"], aps(), **{"apns-id": name, "apns-collapse-id": "goal"})
+    await phone.expect("push", token=first["token"], unique_id=sent, apns_id=name, collapse_id="goal", priority=10)
+    await phone.say("ack-push", token=first["token"], unique_id=sent, displayed=True, request_id=name)
+    await phone.expect("push-acknowledged", token=first["token"], unique_id=sent, request_id=name)
+    begins = {"event": "start", "attributes-type": "MatchAttributes", "attributes": {}, "alert": {"title": "Kick-off"}}
+    push(start["token"], aps(**begins))
+    await phone.expect("push", token=start["token"], apns_id=None, collapse_id=None)
+
+    await phone.say("rotate", token=first["token"], request_id=name)
+    second = await phone.expect("registered", replaces=first["token"], secret=first["secret"], request_id=name)
+    report.check(second["token"] != first["token"], "rotate", second)
+
+    # What nobody has acknowledged comes again, over the connection that proves to be the device's.
+    sent = push(second["token"], aps(), **{"apns-expiration": str(int(time.time()) + 100)})
+    await phone.expect("push", unique_id=sent)
+    other = await Client.open(channel, "quiet")
+    kept = {"token": second["token"], "secret": second["secret"]}
+    await other.refused("WrongSecret", {"type": "register", **activity, **kept, "secret": start["secret"]})
+    await other.refused("BadRequestParams", {"type": "register", **activity, **kept, "app": "com.example.other"})
+    await other.refused("UnknownToken", {"type": "rotate", "token": second["token"]})
+    await other.say("register", **activity, **kept)
+    await other.expect("registered", token=second["token"], replaces=None)
+    await other.expect("push", unique_id=sent)
+    await phone.expect("unregistered", token=second["token"], reason="elsewhere")
+    await other.say("unregister", token=second["token"], reason="ended", request_id=name)
+    await other.expect("unregistered", token=second["token"], reason="requested", request_id=name)
+    await other.say("register", **activity, **kept)
+    await other.expect("registered", replaces=second["token"])
+
+    for wrong in ({"kind": "both"}, {"app": "no_bundle"}, {"activity": ""}, {"kind": "start"}, {"token": "ab"},
+                  {"token": "x", "secret": "y"}, {"frequent-updates": 1}):
+        await other.refused("BadRequestParams", {"type": "register", **activity, **wrong})
+    for frame in ({"type": "rotate"}, {"type": "unregister", "token": "ab"}, {"type": "ack-push", "token": "ab"},
+                  {"type": "ack-push", "token": start["token"], "unique-id": sent, "displayed": "yes"}):
+        await other.refused("BadRequestParams", frame)
+    await phone.refused("BadRequestParams", {"type": "ack-push", "token": start["token"], "unique-id": name})
+    for number in range(255):
+        await other.say("register", **activity | {"activity": f"match {number}"})
+        await other.expect("registered")
+    await other.refused("TooManyTokens", {"type": "register", **activity})
+    for client in (phone, other):
         await client.close()
 
 
@@ -559,7 +622,8 @@ async def trouble(*waiting):
 def all_reasons():
     """The reasons of frames are those in the code that reads and answers them."""
     own = set(schemas["Error"]["properties"]["reason"]["enum"])
-    in_frames = {"BrokenFrame", "MissingType", "UnknownType", "NotSubscribed", "TooManySubscriptions", "UnknownAction"}
+    in_frames = {"BrokenFrame", "MissingType", "UnknownType", "NotSubscribed", "TooManySubscriptions", "UnknownAction",
+                 "UnknownToken", "WrongSecret", "TooManyTokens"}
     report.check(own <= reasons_in_sources(), "reasons", f"only documented: {own - reasons_in_sources()}")
     of_provider = set(refusal_reasons().values()) & reasons_in_sources()
     missing = (of_provider | in_frames) - NO_FRAME - own
@@ -589,6 +653,7 @@ async def main():
     for channel in ("session", "channel"):
         await conversation(channel)
         await intents(channel)
+        await pushes(channel)
         await receipts(channel)
         await refusals(channel)
     await preserved_bytes()

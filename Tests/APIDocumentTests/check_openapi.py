@@ -6,10 +6,13 @@ Usage: check_openapi.py DOCUMENT PORT TROUBLED-PORT
 The troubled server's store fails to write; it holds 10,000 channels of com.example.full and a policy-1 channel with
 the alias "stored" of com.example.scores. It is shut down when this program prints "shut down".
 """
+import asyncio
 import sys
 import time
 import uuid
 from urllib.parse import quote
+
+import websockets
 
 from documents import *
 
@@ -250,6 +253,132 @@ def provider_broadcast():
     report.check(answer.header("ratelimit") is None, "a channel without limits", answer.headers)
 
 
+TOPIC = APP + ".push-type.liveactivity"
+START = {"event": "start", "attributes-type": "MatchAttributes", "attributes": {}, "alert": {"title": "Kick-off"}}
+
+
+class Phone:
+    """A device: a WebSocket that registers push tokens."""
+
+    def __init__(self, on=None):
+        self.loop = asyncio.new_event_loop()
+        self.open(on)
+
+    def run(self, coroutine):
+        return self.loop.run_until_complete(asyncio.wait_for(coroutine, TIMEOUT))
+
+    def open(self, on=None):
+        self.web_socket = self.run(websockets.connect(f"ws://127.0.0.1:{on or port}/v1/events"))
+
+    def close(self):
+        self.run(self.web_socket.close())
+
+    def ask(self, kind, **fields):
+        self.run(self.web_socket.send(json.dumps({"type": kind, **fields})))
+        return self.receive()
+
+    def receive(self):
+        return json.loads(self.run(self.web_socket.recv()))
+
+    def register(self, kind="update", **more):
+        activity = {"activity": "final"} if kind == "update" else {}
+        return self.ask("register", kind=kind, app=APP, **activity, **more)
+
+
+def push(token, body, on=None, **headers):
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    standard = {"apns-topic": TOPIC, "apns-push-type": "liveactivity"}
+    return exchange(on or port, "POST", f"/3/device/{token}", standard | headers, body)
+
+
+def pushes():
+    """Pushes to one device: what is refused, what is done, and what became of it."""
+    phone = Phone()
+    token, start = phone.register()["token"], phone.register("start")["token"]
+    define("followed")
+
+    def refused(status, reason, to=token, body=aps(), **headers):
+        return expect("pushToDevice", status, reason, push(to, body, **headers))
+    expect("pushToDevice", 405, "MethodNotAllowed", exchange(port, "GET", f"/3/device/{token}"))
+    refused(400, "BadMessageId", apns_id="7")
+    details = {}
+    for wrong in ("", "abc", "abcd", "ab" * 32, "eyJhbGciOiJFUzI1NiJ9.e30.c2ln", quote("NM2Pkgbowhu92K7e9R4esQ==", safe=""),
+                  "followed"):
+        details[wrong] = refused(400, "BadDeviceToken", to=wrong).header("touchline-detail")
+    report.check(len(set(details.values())) == len(details), "BadDeviceToken", f"mistakes look alike: {details}")
+    refused(400, "MissingTopic", apns_topic=None)
+    refused(400, "BadTopic", apns_topic=APP)
+    refused(400, "DeviceTokenNotForTopic", apns_topic="com.example.other.push-type.liveactivity")
+    refused(400, "MissingPushType", apns_push_type=None)
+    refused(400, "InvalidPushType", apns_push_type="alert")
+    refused(400, "BadExpirationDate", apns_expiration="soon")
+    refused(400, "BadPriority", apns_priority="1")
+    refused(400, "BadCollapseId", apns_collapse_id="x" * 65)
+    refused(400, "PayloadEmpty", body=b"")
+    refused(413, "PayloadTooLarge", body=b" " * 4_097)
+    refused(413, "PayloadTooLarge", body=b" " * 65_537)
+    refused(400, "BadRequestPayload", body=b"{")
+    for missing in ("attributes-type", "attributes", "alert", "content-state"):
+        body = aps(**START)
+        del body["aps"][missing]
+        refused(400, "BadRequestPayload", to=start, body=body)
+    refused(400, "BadRequestPayload", to=start, body=aps(**START, **{"input-push-channel": token + "x"}))
+    refused(400, "BadRequestPayload", to=start, body=aps(**START, **{"input-push-token": 2}))
+    both = {"input-push-token": 1, "input-push-channel": "followed"}
+    refused(400, "BadRequestPayload", to=start, body=aps(**START, **both))
+    refused(400, "BadDeviceToken", body=aps(**START))
+    refused(400, "BadDeviceToken", to=start)
+
+    outcomes = set()
+
+    def accepted(to, body, **headers):
+        answer = expect("pushToDevice", 200, None, push(to, body, **headers))
+        outcomes.add(answer.header("touchline-outcome"))
+        return answer
+
+    def record(answer):
+        name = answer.header("apns-unique-id")
+        return expect("readPush", 200, None, exchange(port, "GET", f"/v1/pushes/{name.upper()}")).json
+    name = str(uuid.uuid4()).upper()
+    example = operations["pushToDevice"]["requestBody"]["content"]["application/json"]["example"]
+    first = accepted(start.upper(), example, apns_id=name, apns_collapse_id="kick-off")
+    again = accepted(start, example, apns_id=name, apns_collapse_id="kick-off")
+    report.check(first.header("apns-id") == again.header("apns-id") == name, "apns-id", first.headers)
+    report.check(again.header("touchline-repeated") == "true", "a repeated push", again.headers)
+    report.check(first.header("apns-unique-id") == again.header("apns-unique-id"), "a repeated push", again.headers)
+    got = phone.receive()
+    report.check(got["apns-id"] == name and got["aps"] == example["aps"], "push", got)
+    phone.ask("ack-push", token=start, displayed=True, **{"unique-id": got["unique-id"]})
+    got = record(first)
+    report.check(got["acknowledged"] and got["displayed"] and got["written"], "readPush", got)
+    report.check(set(got) == set(document.root["components"]["schemas"]["PushRecord"]["properties"]), "readPush", got)
+    expect("readPush", 404, "PushNotKnown", exchange(port, "GET", f"/v1/pushes/{uuid.uuid4()}"))
+
+    accepted(token, aps(), apns_priority="5")
+    accepted(token, aps(timestamp=1), apns_priority="5")
+    while "demoted" not in outcomes:
+        while (answer := push(token, aps())).status == 429:
+            expect("pushToDevice", 429, "TooManyRequests", answer)
+            time.sleep(0.05)
+        outcomes.add(answer.header("touchline-outcome"))
+    phone.close()
+    waitfor = time.time() + TIMEOUT
+    while time.time() < waitfor and "undeliverable" not in outcomes:
+        accepted(start, aps(**START))
+    accepted(start, aps(**START), apns_expiration=str(int(time.time()) + 100))
+    wanted = set(document.root["components"]["schemas"]["PushOutcome"]["enum"])
+    report.check(outcomes == wanted, "touchline-outcome", f"seen: {outcomes}, documented: {wanted}")
+
+    phone.open()
+    token, other = phone.register()["token"], phone.register()["token"]
+    phone.ask("unregister", token=token, reason="ended")
+    phone.ask("unregister", token=other, reason="switched-off")
+    answer = refused(410, "ExpiredToken", to=token)
+    report.check(abs(answer.json["timestamp"] / 1_000 - time.time()) < TIMEOUT, "410", answer.body)
+    refused(410, "Unregistered", to=other)
+    phone.close()
+
+
 def local():
     def create(body):
         return exchange(port, "POST", "/v1/channels", body=body)
@@ -281,7 +410,7 @@ def local():
 
     # HEAD is GET without the body.
     for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/nobody", "/v1/events",
-                   "/v1/channels/plain/messages/7"):
+                   "/v1/channels/plain/messages/7", "/v1/pushes/7"):
         head, get = exchange(port, "HEAD", target), exchange(port, "GET", target)
         same = [(a.status, [name for name, _ in a.headers]) for a in (head, get)]
         report.check(same[0] == same[1] and not head.body, f"HEAD {target}", same)
@@ -371,7 +500,7 @@ def streams():
 
 
 def unmatched(slow):
-    for target in ("/3/device/abc", "/1/apps", CHANNELS + "/x"):
+    for target in ("/3/devices/abc", "/3/device", "/1/apps", CHANNELS + "/x"):
         expect_unmatched("provider-path", 404, "BadPath", exchange(port, "POST", target))
     for method, target in (("PUT", CHANNELS), ("HEAD", CHANNELS), ("GET", BROADCAST)):
         answer = exchange(port, method, target)
@@ -382,7 +511,8 @@ def unmatched(slow):
     for target in ("/nothing", "/v1", "/v1/channels/a/b", "/v1/channels/plain/messages"):
         expect_unmatched("local-path", 404, "BadPath", exchange(port, "GET", target))
     expect_unmatched("local-path", 404, "BadPath", exchange(port, "GET", "/healthz", HANDSHAKE))
-    for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/plain/messages/7", "/v1/events"):
+    for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/plain/messages/7", "/v1/events",
+                   "/v1/pushes/7"):
         expect_unmatched("local-method", 405, "MethodNotAllowed", exchange(port, "PUT", target))
 
     start, host = b"POST / HTTP/1.1\r\n", b"host: x\r\n"
@@ -426,6 +556,9 @@ def trouble():
         "createLocalChannel": request_text("POST", "/v1/channels", body={"definition": {"app": APP}}),
         "health": request_text("GET", "/healthz", body=b"{}"),
     }
+    token = Phone(troubled).register("start")["token"]
+    headers = {"apns-topic": TOPIC, "apns-push-type": "liveactivity"}
+    requests["pushToDevice"] = request_text("POST", f"/3/device/{token}", headers, aps(**START))
     pending = {operation: connect(troubled) for operation in requests}
     for operation, connection in pending.items():
         connection.sendall(requests[operation][:-1])
@@ -454,7 +587,8 @@ def all_reasons():
     """The reasons in the document are those in the code."""
     given = {what for _, _, what in documented if what and not what.startswith("header ")}
     own = {item["const"] for item in document.root["components"]["schemas"]["ProviderReason"]["oneOf"]}
-    frames = {"BrokenFrame", "MissingType", "UnknownType", "NotSubscribed", "TooManySubscriptions", "UnknownAction"}
+    frames = {"BrokenFrame", "MissingType", "UnknownType", "NotSubscribed", "TooManySubscriptions", "UnknownAction",
+              "UnknownToken", "WrongSecret", "TooManyTokens"}
     in_code = reasons_in_sources() - NOT_ANSWERED - frames
     report.check(own <= given, "ProviderReason", f"no operation gives {own - given}")
     report.check(given == in_code, "reasons", f"only documented: {given - in_code}, only in code: {in_code - given}")
@@ -469,6 +603,7 @@ provider_broadcast()
 local()
 definitions()
 messages()
+pushes()
 streams()
 trouble()
 unmatched(slow)
