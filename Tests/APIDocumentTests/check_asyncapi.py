@@ -108,7 +108,7 @@ class Client:
         fit(self.channel, value)
         return value
 
-    async def expect(self, kind, **wanted):
+    async def expect(self, kind, /, **wanted):
         """The next frame has this type and these values."""
         value = await self.receive()
         wanted["type"] = kind
@@ -117,7 +117,7 @@ class Client:
         report.check(got == wanted, self.channel, f"wanted {wanted}, got {value}")
         return value
 
-    async def say(self, kind, **fields):
+    async def say(self, kind, /, **fields):
         """Sends a frame that the document allows."""
         frame = {"type": kind} | {name.replace("_", "-"): value for name, value in fields.items()}
         # Both sides have an `intent`.
@@ -128,7 +128,7 @@ class Client:
         note(schema_name(name), frame)
         await self.web_socket.send(json.dumps(frame))
 
-    async def refused(self, reason, frame, **wanted):
+    async def refused(self, reason, frame, /, **wanted):
         await self.web_socket.send(frame if isinstance(frame, str) else json.dumps(frame))
         return await self.expect("error", reason=reason, **wanted)
 

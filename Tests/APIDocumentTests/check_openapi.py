@@ -268,12 +268,14 @@ class Phone:
         return self.loop.run_until_complete(asyncio.wait_for(coroutine, TIMEOUT))
 
     def open(self, on=None):
-        self.web_socket = self.run(websockets.connect(f"ws://127.0.0.1:{on or port}/v1/events"))
+        async def connect():
+            return await websockets.connect(f"ws://127.0.0.1:{on or port}/v1/events")
+        self.web_socket = self.run(connect())
 
     def close(self):
         self.run(self.web_socket.close())
 
-    def ask(self, kind, **fields):
+    def ask(self, kind, /, **fields):
         self.run(self.web_socket.send(json.dumps({"type": kind, **fields})))
         return self.receive()
 
