@@ -206,7 +206,8 @@ struct DeviceAPI {
     if case .channel(let name) = payload.start?.input {
       definition = hub.knownRoom(name)?.definition
       if definition?.settings.app != entry.inbox.app {
-        log(.warning, "\(what): aps.input-push-channel names no channel of the app; the device starts nothing")
+        log(
+          .warning, "\(what): aps.input-push-channel names no channel of the app; the device starts nothing")
       }
     }
     for finding in PayloadDiagnosis.findings(

@@ -223,9 +223,12 @@ struct ProviderAPI {
 
   private func registered(_ name: String, _ app: BundleID) throws(AnswerError) -> ChannelRoom {
     guard let room = hub.knownRoom(name), room.channel.settings.app == app else {
+      // The digits of a push token are base64 as well.
       throw refuse(
         .channelNotRegistered,
-        "the app \(app) has no channel \(name); was it deleted, or created for another app?")
+        PushToken(name).map { _ in
+          "this looks like a device's push token; a push to a device is POST /3/device/<token>"
+        } ?? "the app \(app) has no channel \(name); was it deleted, or created for another app?")
     }
     return room
   }

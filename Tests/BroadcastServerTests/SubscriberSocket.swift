@@ -22,6 +22,13 @@ struct Frame: Decodable {
   let budget: Budget?
   let action: String?
   let sets: [String: Bool]?
+  let token: String?
+  let secret: String?
+  let kind: String?
+  let activity: String?
+  let replaces: String?
+  let apnsID: String?
+  let collapseID: String?
 
   struct Budget: Decodable {
     struct Quota: Decodable { let limit, remaining: Int }
@@ -36,7 +43,9 @@ struct Frame: Decodable {
 
   enum CodingKeys: String, CodingKey {
     case type, channel, alias, epoch, seq, priority, sent, outcome, repeated, reason, message, budget, action,
-      sets
+      sets, token, secret, kind, activity, replaces
+    case apnsID = "apns-id"
+    case collapseID = "collapse-id"
     case policy = "message-storage-policy"
     case uniqueID = "unique-id"
     case requestID = "request-id"
