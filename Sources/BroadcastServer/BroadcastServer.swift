@@ -59,7 +59,8 @@ public final class BroadcastServer {
       provider: ProviderAPI(hub: hub, access: access, strictness: configuration.strictness),
       device: DeviceAPI(hub: hub, pushes: pushes, access: access, log: log),
       local: LocalAPI(
-        hub: hub, pushes: pushes, registry: registry, access: access, origins: Origins(allowed: configuration.origins),
+        hub: hub, pushes: pushes, registry: registry, access: access,
+        origins: Origins(allowed: configuration.origins),
         startedAt: Date()))
     main = try HTTPServer(
       loop: loop,

@@ -43,7 +43,8 @@ struct DeviceAPI {
     return response
   }
 
-  private func push(_ request: HTTPRequest, _ text: String, _ id: RequestID?, _ caller: Caller) throws(AnswerError)
+  private func push(_ request: HTTPRequest, _ text: String, _ id: RequestID?, _ caller: Caller)
+    throws(AnswerError)
     -> HTTPResponse
   {
     let token = try known(text)

@@ -39,7 +39,7 @@ struct PushDevice {
   /// Goes away, and waits until the server has noticed.
   func leave(_ server: ServerFixture) throws {
     let before = try server.health().sessions
-    socket.socket.close()
+    socket.socket.write(clientFrame(8, [0x03, 0xE8]))
     try waitUntil("the session to end") { try server.health().sessions == before - 1 }
   }
 }
