@@ -54,8 +54,8 @@ struct DeviceAPI {
       throw refuse(
         .deviceTokenNotForTopic, "the token belongs to another app than \(topic.app), which apns-topic names")
     }
-    try checkPushType(request)
-    let expiration = try expiration(request) ?? .once
+    try request.checkPushType()
+    let expiration = try request.expiration() ?? .once
     let priority = try priority(request) ?? .immediate
     let collapseID = try collapseID(request)
     let entry: RegisteredToken
@@ -77,7 +77,7 @@ struct DeviceAPI {
       return success(answer, entry)
     } catch {
       var refusal = AnswerError(error)
-      if refusal.status == 429 { refusal.headers += rateLimit(of: entry) }
+      if refusal.status == 429 { refusal.headers += entry.inbox.budgetReport(at: hub.now).headers }
       throw refusal
     }
   }
@@ -85,14 +85,8 @@ struct DeviceAPI {
   private func success(_ answer: PushAnswer, _ entry: RegisteredToken?) -> HTTPResponse {
     var headers = [("apns-unique-id", answer.uniqueID.text), ("touchline-outcome", answer.outcome.rawValue)]
     if answer.isRepetition { headers.append(("touchline-repeated", "true")) }
-    return HTTPResponse(status: 200, headers: headers + (entry.map(rateLimit) ?? []))
-  }
-
-  private func rateLimit(of entry: RegisteredToken) -> [(String, String)] {
-    let budget = entry.inbox.budgetReport(at: hub.now)
-    return [("ratelimit-policy", budget.policyField), ("ratelimit", budget.remainingField)].compactMap {
-      name, field in field.map { (name, $0) }
-    }
+    return HTTPResponse(
+      status: 200, headers: headers + (entry?.inbox.budgetReport(at: hub.now).headers ?? []))
   }
 
   // MARK: The token
@@ -123,11 +117,10 @@ struct DeviceAPI {
     case (let entry?, _): return .current(entry)
     case (_, let past?): return .past(past)
     case (nil, nil):
-      let digits = 2 * Limits.pushTokenBytes
       let hint =
-        token.hex.count == digits
+        PushToken.isLike(text)
         ? "; tokens end with the server's run, and a device prints the one that it has now"
-        : "; tokens here have \(digits) digits, and this one \(token.hex.count)"
+        : "; tokens here have \(2 * Limits.pushTokenBytes) digits, and this one \(token.hex.count)"
       throw refuse(.badDeviceToken, "no device has registered this token here\(hint)")
     }
   }
@@ -140,24 +133,6 @@ struct DeviceAPI {
         .missingTopic, "the header apns-topic is missing; <bundle-id>\(PushTopic.suffix) was expected")
     }
     do throws(Refusal) { return try PushTopic(text) } catch { throw AnswerError(error) }
-  }
-
-  private func checkPushType(_ request: HTTPRequest) throws(AnswerError) {
-    guard let type = request.header("apns-push-type"), !type.isEmpty else {
-      throw refuse(.missingPushType, "the header apns-push-type is missing; liveactivity was expected")
-    }
-    guard type.lowercased() == "liveactivity" else {
-      throw refuse(.invalidPushType, "apns-push-type is \"\(type.prefix(60))\"; liveactivity was expected")
-    }
-  }
-
-  private func expiration(_ request: HTTPRequest) throws(AnswerError) -> Expiration? {
-    guard let text = request.header("apns-expiration") else { return nil }
-    guard let seconds = Int64(text), let expiration = Expiration(unixSeconds: seconds) else {
-      throw refuse(
-        .badExpirationDate, "apns-expiration is \"\(text.prefix(60))\"; Unix seconds, or 0, were expected")
-    }
-    return expiration
   }
 
   private func priority(_ request: HTTPRequest) throws(AnswerError) -> Priority? {

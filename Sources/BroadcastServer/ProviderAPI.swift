@@ -51,11 +51,7 @@ struct ProviderAPI {
     do throws(AnswerError) {
       response = try accepted(request, segments: segments, requestID: requestID, given: given)
     } catch {
-      response = HTTPResponse(
-        status: error.status,
-        headers: [("content-type", "application/json"), ("touchline-detail", Self.headerSafe(error.message))]
-          + (error.retryAfter.map { [("retry-after", String(Int($0.rounded(.up))))] } ?? []) + error.headers,
-        body: Array("{\"reason\":\(JSONWriter.quoted(error.reason))}".utf8))
+      response = error.providerResponse
     }
     response.headers.insert(("apns-request-id", echoed), at: 0)
     return response
@@ -179,7 +175,7 @@ struct ProviderAPI {
     _ request: HTTPRequest, _ app: BundleID, _ requestID: RequestID?
   ) throws(AnswerError) -> HTTPResponse {
     let name = try channelName(request)
-    try checkPushType(request)
+    try request.checkPushType()
     let expiration = try expiration(request)
     let priority = try priority(request)
     let room = try registered(name, app)
@@ -192,20 +188,12 @@ struct ProviderAPI {
     } catch {
       guard error.status == 429 else { throw error }
       var refusal = error
-      refusal.headers += rateLimit(of: room)
+      refusal.headers += room.channel.budgetReport(at: hub.now).headers
       throw refusal
     }
     var headers = [("apns-unique-id", result.uniqueID.text), ("touchline-outcome", result.outcome.rawValue)]
     if result.isRepetition { headers.append(("touchline-repeated", "true")) }
-    return HTTPResponse(status: 200, headers: headers + rateLimit(of: room))
-  }
-
-  /// What is left of a channel's budget and rate; nothing for a channel without limits.
-  private func rateLimit(of room: ChannelRoom) -> [(String, String)] {
-    let budget = room.channel.budgetReport(at: hub.now)
-    return [("ratelimit-policy", budget.policyField), ("ratelimit", budget.remainingField)].compactMap {
-      name, field in field.map { (name, $0) }
-    }
+    return HTTPResponse(status: 200, headers: headers + room.channel.budgetReport(at: hub.now).headers)
   }
 
   /// Reads the channel's name as far as it is well-formed: an id, or the alias of a channel that is there.
@@ -226,35 +214,19 @@ struct ProviderAPI {
       // The digits of a push token are base64 as well.
       throw refuse(
         .channelNotRegistered,
-        PushToken(name).map { _ in
-          "this looks like a device's push token; a push to a device is POST /3/device/<token>"
-        } ?? "the app \(app) has no channel \(name); was it deleted, or created for another app?")
+        PushToken.isLike(name)
+          ? "this is a device's push token; a push to a device is POST /3/device/<token>"
+          : "the app \(app) has no channel \(name); was it deleted, or created for another app?")
     }
     return room
   }
 
-  private func checkPushType(_ request: HTTPRequest) throws(AnswerError) {
-    guard let type = request.header("apns-push-type"), !type.isEmpty else {
-      throw refuse(.missingPushType, "the header apns-push-type is missing; liveactivity was expected")
-    }
-    guard type.lowercased() == "liveactivity" else {
-      throw refuse(.invalidPushType, "apns-push-type is \"\(type.prefix(60))\"; liveactivity was expected")
-    }
-  }
-
   private func expiration(_ request: HTTPRequest) throws(AnswerError) -> Expiration? {
-    guard let text = request.header("apns-expiration") else {
-      guard !strictness.contains(.headers) else {
-        throw refuse(
-          .badExpirationDate, "the header apns-expiration is missing; 0, or Unix seconds, were expected")
-      }
-      return nil
-    }
-    guard let seconds = Int64(text), let expiration = Expiration(unixSeconds: seconds) else {
+    guard request.header("apns-expiration") != nil || !strictness.contains(.headers) else {
       throw refuse(
-        .badExpirationDate, "apns-expiration is \"\(text.prefix(60))\"; Unix seconds, or 0, were expected")
+        .badExpirationDate, "the header apns-expiration is missing; 0, or Unix seconds, were expected")
     }
-    return expiration
+    return try request.expiration()
   }
 
   private func priority(_ request: HTTPRequest) throws(AnswerError) -> Priority? {
@@ -299,10 +271,5 @@ struct ProviderAPI {
 
   private func refuse(_ reason: RefusalReason, _ detail: String) -> AnswerError {
     AnswerError(Refusal(reason, detail))
-  }
-
-  /// A header's value has visible ASCII only (RFC 9110, section 5.5).
-  private static func headerSafe(_ text: String) -> String {
-    String(text.unicodeScalars.map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" })
   }
 }

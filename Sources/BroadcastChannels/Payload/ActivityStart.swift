@@ -40,11 +40,13 @@ public struct ActivityStart: Sendable, Hashable {
     switch (aps["input-push-channel"], aps["input-push-token"]) {
     case (nil, nil): input = .none
     case (let channel?, nil):
-      guard let name = channel.string, ChannelID(name) != nil || ChannelAlias(name) != nil else {
-        let isToken = channel.string.map { PushToken($0) != nil } ?? false
-        throw expected(
-          "input-push-channel",
-          "a channel's id was expected" + (isToken ? ", and this looks like a push token" : ""))
+      let name = channel.string ?? ""
+      guard !PushToken.isLike(name) else {
+        throw PayloadError(
+          key: "aps.input-push-channel", problem: "is a push token; a channel's id was expected", at: channel)
+      }
+      guard ChannelID(name) != nil || ChannelAlias(name) != nil else {
+        throw expected("input-push-channel", "a channel's id was expected")
       }
       input = .channel(name)
     case (nil, let token?):

@@ -33,6 +33,11 @@ public struct PushToken: Sendable, Hashable {
     PushToken(unchecked: randomHex(using: &generator))
   }
 
+  /// Whether a text that stands somewhere else is a token of this server by its form.
+  public static func isLike(_ text: String) -> Bool {
+    text.utf8.count == 2 * Limits.pushTokenBytes && PushToken(text) != nil
+  }
+
   /// As many random bytes as a token has, in hexadecimal: a token, or the secret that proves whose it is.
   public static func randomHex(using generator: inout some RandomNumberGenerator) -> String {
     (0..<Limits.pushTokenBytes).map { _ in
