@@ -47,8 +47,11 @@ public final class BroadcastServer {
     options.maxMessageBytes = Limits.inboundFrameBytes
     options.handshakeTimeout = configuration.handshakeSeconds
     options.subprotocols = ["touchline.v1"]
+    var random = environment.random
+    let requests = RequestLog(epoch: StreamPosition.randomEpoch(using: &random), log: log)
     let service = Service(
-      provider: ProviderAPI(hub: hub), local: LocalAPI(hub: hub, registry: registry, startedAt: Date()))
+      loop: loop, requests: requests, provider: ProviderAPI(hub: hub),
+      local: LocalAPI(hub: hub, registry: registry, requests: requests, startedAt: Date()))
     http = try HTTPServer(loop: loop, options: options, service: service)
     self.service = service
   }
@@ -97,10 +100,14 @@ public struct DefinitionConflict: Error, CustomStringConvertible {
 
 /// Sends each request to the part of the interface that it belongs to.
 private final class Service: HTTPService {
+  private let loop: EventLoop
+  private let requests: RequestLog
   private let provider: ProviderAPI
   private let local: LocalAPI
 
-  init(provider: ProviderAPI, local: LocalAPI) {
+  init(loop: EventLoop, requests: RequestLog, provider: ProviderAPI, local: LocalAPI) {
+    self.loop = loop
+    self.requests = requests
     self.provider = provider
     self.local = local
   }
@@ -108,7 +115,11 @@ private final class Service: HTTPService {
   func respond(to request: HTTPRequest, _ exchange: HTTPExchange) {
     let segments = Self.segments(request)
     if ProviderAPI.owns(segments) {
-      exchange.answer(provider.answer(request, segments: segments))
+      let logged = LoggedRequest(request, at: provider.hub.now, clock: loop.now)
+      let answer = provider.answer(request, segments: segments)
+      let answered = loop.now
+      exchange.answer(answer.response)
+      requests.add(logged, status: answer.response.status, answer.facts, clock: answered)
     } else {
       local.answer(request, segments: segments, exchange)
     }

@@ -6,6 +6,7 @@ import Foundation
 struct LocalAPI {
   let hub: Hub
   let registry: SessionRegistry
+  let requests: RequestLog
   let startedAt: Date
 
   /// Where a path leads.
@@ -17,10 +18,11 @@ struct LocalAPI {
     case stream(String)
     case message(channel: String, id: String)
     case session
+    case requests
 
     var methods: [String] {
       switch self {
-      case .root, .health, .stream, .message, .session: ["GET", "HEAD"]
+      case .root, .health, .stream, .message, .session, .requests: ["GET", "HEAD"]
       case .channels: ["GET", "HEAD", "POST"]
       case .channel: ["GET", "HEAD", "DELETE"]
       }
@@ -33,6 +35,7 @@ struct LocalAPI {
     guard segments.first == "v1" else { return nil }
     if segments.count == 2, segments[1] == "channels" { return .channels }
     if segments.count == 2, segments[1] == "events" { return .session }
+    if segments.count == 2, segments[1] == "requests" { return .requests }
     guard segments.count >= 3, segments[1] == "channels" else { return nil }
     guard let name = segments[2].removingPercentEncoding else { return nil }
     if segments.count == 3 { return .channel(name) }
@@ -81,6 +84,7 @@ struct LocalAPI {
           message: "/v1/events is a WebSocket; connect with ws:// and the subprotocol touchline.v1")
         error.headers = [("upgrade", "websocket"), ("sec-websocket-version", "13")]
         throw error
+      case .requests: try readRequests(request, exchange)
       }
     } catch {
       exchange.answer(Self.response(error))
@@ -91,10 +95,10 @@ struct LocalAPI {
   func upgrade(_ request: HTTPRequest, segments: [Substring]) -> UpgradeDecision {
     do throws(AnswerError) {
       switch Self.route(segments) {
-      case .session: return .accept(Session(hub: hub, registry: registry))
+      case .session: return .accept(session(request))
       case .stream(let name):
         let since = try position(request)
-        return .accept(Session(hub: hub, registry: registry, initial: (try room(name), since)))
+        return .accept(session(request, initial: (try room(name), since)))
       default:
         throw AnswerError(
           status: 404, reason: "BadPath",
@@ -115,11 +119,22 @@ struct LocalAPI {
           "this is a stream: connect a WebSocket, or ask with \"Accept: text/event-stream\" (curl -N does, and EventSource in a browser)"
       )
     }
-    let session = Session(hub: hub, registry: registry, initial: (try room(name), try position(request)))
+    begin(session(request, initial: (try room(name), try position(request))), request, exchange)
+  }
+
+  private func session(
+    _ request: HTTPRequest, initial: (room: ChannelRoom, since: StreamPosition?)? = nil
+  ) -> Session {
+    Session(
+      hub: hub, registry: registry, requests: requests, userAgent: request.header("user-agent"),
+      initial: initial)
+  }
+
+  private func begin(_ stream: any StreamHandler, _ request: HTTPRequest, _ exchange: HTTPExchange) {
     if request.method == "HEAD" {
       exchange.answer(HTTPResponse(status: 200, headers: Self.streamHeaders))
     } else {
-      exchange.stream(headers: Self.streamHeaders, handler: session)
+      exchange.stream(headers: Self.streamHeaders, handler: stream)
     }
   }
 
@@ -153,6 +168,26 @@ struct LocalAPI {
 
   private func room(_ name: String) throws(AnswerError) -> ChannelRoom {
     do throws(Refusal) { return try hub.room(named: name) } catch { throw AnswerError(error).asLocal }
+  }
+
+  // MARK: Request log
+
+  /// The last provider requests, or a stream of them.
+  private func readRequests(_ request: HTTPRequest, _ exchange: HTTPExchange) throws(AnswerError) {
+    var query = try RequestQuery(request.query)
+    guard request.header("accept")?.lowercased().contains("text/event-stream") == true else {
+      return exchange.answer(Self.json(200, requests.answer(query)))
+    }
+    // Which a browser sends by itself when it comes back.
+    if let text = request.header("last-event-id"), !text.isEmpty {
+      query.after = try RequestQuery.position("Last-Event-ID", text)
+    }
+    let next =
+      query.after.map { requests.next(after: $0) }
+      ?? requests.first(ofNewest: query.limit, taking: query.filter)
+    let stream = RequestStream(
+      log: requests, registry: registry, environment: hub.environment, filter: query.filter, next: next)
+    begin(stream, request, exchange)
   }
 
   // MARK: Channels
@@ -252,6 +287,7 @@ struct LocalAPI {
                  GET /v1/channels, /v1/channels/<id-or-alias>   settings, budget left, counts
       Watch      /v1/channels/<id-or-alias>/events              WebSocket, or Accept: text/event-stream
                  /v1/events                                     WebSocket, subprotocol touchline.v1
+      Requests   GET /v1/requests                               what was asked, answered, and came of it
       Health     GET /healthz
 
       Channels here (\(hub.channelCount)):

@@ -43,6 +43,7 @@ struct HTTPHead {
 
     var request = HTTPRequest(
       method: String(decoding: start[0], as: UTF8.self), path: "", peer: peer)
+    if isOld { request.version = "HTTP/1.0" }
     try Self.readTarget(start[1], into: &request)
     for line in lines.dropFirst() { request.fields.append(try Self.field(line)) }
     let hosts = request.fields.count { $0.name == "host" }

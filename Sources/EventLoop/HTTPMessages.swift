@@ -15,6 +15,8 @@ public final class HTTPPeer {
 public struct HTTPRequest {
   /// As sent: methods are case-sensitive (RFC 9110 section 9.1).
   public var method: String
+  /// The version that it came with, such as `HTTP/1.1`.
+  public var version = "HTTP/1.1"
   /// The path without the query, percent-decoded, otherwise untouched: `//`, `.` and `..` stay, and an
   /// encoded slash cannot be told from a plain one (use ``rawPath`` for that).
   public var path: String
