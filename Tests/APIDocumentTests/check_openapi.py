@@ -417,7 +417,8 @@ def unmatched(slow):
     for target in ("/nothing", "/v1", "/v1/channels/a/b", "/v1/channels/plain/messages"):
         expect_unmatched("local-path", 404, "BadPath", exchange(port, "GET", target))
     expect_unmatched("local-path", 404, "BadPath", exchange(port, "GET", "/healthz", HANDSHAKE))
-    for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/plain/messages/7", "/v1/events"):
+    for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/plain/messages/7", "/v1/events",
+                   "/v1/requests"):
         expect_unmatched("local-method", 405, "MethodNotAllowed", exchange(port, "PUT", target))
 
     start, host = b"POST / HTTP/1.1\r\n", b"host: x\r\n"
