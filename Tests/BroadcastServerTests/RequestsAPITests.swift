@@ -1,10 +1,10 @@
 import BroadcastChannels
-import EventLoop
 import Foundation
 import TestSupport
 import Testing
 
 @testable import BroadcastServer
+@testable import EventLoop
 
 @Suite("GET /v1/requests") struct RequestsAPITests {
   private struct Entry: Decodable {
@@ -191,26 +191,64 @@ import Testing
     }
   }
 
-  @Test("a reader that reads nothing costs no memory, and hears what it missed") func slowReader() throws {
-    try withServer { server in
-      let connection = try ProviderConnection(server)
-      let socket = try RawSocket(port: server.port, receiveBuffer: 4_096)
-      socket.write(
-        Request.get("/v1/requests").header("accept", "text/event-stream").bytes)
-      #expect(socket.read(until: "retry: 1000\n\n").contains("200 OK"))
-      // The kernel's buffers take some megabytes before the stream stands still.
-      let path = "/9/" + String(repeating: "\"", count: Limits.requestLogTextBytes)
-      let request = Request.get(path).header("user-agent", path)
-      for _ in 0..<6_000 { #expect(try connection.send(request).status == 404) }
-      var isTold = false
-      while !isTold {
-        let event = socket.read(until: "\n\n")
-        try #require(!event.isEmpty, "the stream ended")
-        isTold = event.hasPrefix("event: missed\ndata: {\"missed\":")
-      }
-      var last = try next(socket)
-      while !last.id.hasSuffix(":6000") { last = try next(socket) }
+  /// A connection that takes so many events and no more, until it is allowed further ones.
+  private final class Narrow: Carrier {
+    var isOpen = true
+    var room: Int
+    private(set) var taken: [String] = []
+
+    init(room: Int) { self.room = room }
+
+    func send(_ bytes: [UInt8]) -> Bool {
+      guard room > 0 else { return false }
+      room -= 1
+      taken.append(String(decoding: bytes, as: UTF8.self))
+      return true
     }
+
+    func ping() {}
+    func close(code: UInt16, reason: String) { isOpen = false }
+  }
+
+  @Test("a reader that reads nothing is remembered by a number alone, and hears what it missed")
+  func slowReader() throws {
+    let log = RequestLog(epoch: "e", log: .silent)
+    func add(_ count: Int) {
+      for _ in 0..<count {
+        let request = LoggedRequest(HTTPRequest(method: "GET", path: "/4/x"), at: Date(), clock: 0)
+        log.add(request, status: 404, RequestFacts(), clock: 0)
+      }
+    }
+    let loop = try EventLoop()
+    let registry = SessionRegistry(loop: loop, keepAlive: KeepAlive(ping: 20, silence: 60))
+    let environment = HubEnvironment(now: { Date() }, schedule: { _, _ in {} })
+    let stream = RequestStream(
+      log: log, registry: registry, environment: environment, filter: RequestFilter(), next: 1)
+    let connection = Connection(
+      kind: .eventStream, remoteAddress: "127.0.0.1", subprotocol: nil, now: loop.now, handler: stream)
+    let narrow = Narrow(room: 3)
+    connection.attach(narrow)
+    stream.opened(connection)
+    add(3)
+    #expect(narrow.taken.map { $0.prefix(10) } == ["retry: 100", "id: e:1\nev", "id: e:2\nev"])
+    #expect(stream.stalledSince != nil && registry.count == 1)
+    add(Limits.requestLogEntries + 4)
+    stream.keepAlive()
+    #expect(narrow.taken.count == 3)
+    // 1,007 entries came, the newest 1,000 are kept, and two were taken.
+    narrow.room = 2
+    stream.writable(connection)
+    #expect(narrow.taken[3] == "event: missed\ndata: {\"missed\":5}\n\n")
+    #expect(narrow.taken[4].hasPrefix("id: e:8\nevent: request\n"))
+    narrow.room = .max
+    stream.writable(connection)
+    #expect(narrow.taken.last?.hasPrefix("id: e:1007\n") == true && stream.stalledSince == nil)
+    #expect(narrow.taken.count == 2 + Limits.requestLogEntries + 2)
+    stream.keepAlive()
+    #expect(narrow.taken.last == ": keep-alive\n\n")
+    connection.ended(code: nil, reason: "")
+    add(1)
+    #expect(registry.count == 0 && narrow.taken.last == ": keep-alive\n\n")
   }
 
   @Test("bad arguments of a stream are refused before it begins") func refusedStreams() throws {
