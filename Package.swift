@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import Foundation
 import PackageDescription
 
 let package = Package(
@@ -82,3 +83,21 @@ let package = Package(
     .testTarget(name: "CommandTests", dependencies: ["touchline"]),
   ]
 )
+
+// Parsers under libFuzzer: built only by deploy/fuzz, which says where the toolchain's libFuzzer is.
+if let library = ProcessInfo.processInfo.environment["TOUCHLINE_LIBFUZZER"] {
+  package.targets += [
+    .systemLibrary(name: "CFuzzer", path: "Tests/Fuzzing/CFuzzer"),
+    .executableTarget(
+      name: "Fuzzing",
+      dependencies: [
+        "CFuzzer", "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol",
+        "BroadcastServer", "BroadcastClient", "EventLoop",
+      ],
+      path: "Tests/Fuzzing", exclude: ["CFuzzer"],
+      // The library without a main function, instead of the one that -sanitize=fuzzer links: the target is chosen first.
+      linkerSettings: [
+        .unsafeFlags(["-Xclang-linker", "-fno-sanitize=fuzzer", library, "-lstdc++", "-lm"])
+      ]),
+  ]
+}

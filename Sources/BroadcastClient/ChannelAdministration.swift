@@ -15,6 +15,18 @@ public struct RequestFailure: Error, Sendable, CustomStringConvertible {
     self.description = description
   }
 
+  /// The server refused.
+  init(refused status: Int, _ body: [UInt8], _ server: ServerAddress) {
+    let root = try? JSONDocument(body).root
+    guard let reason = root?["reason"]?.string else {
+      self.init("\(server) answered with status \(status); is it a Touchline server?")
+      return
+    }
+    self.init(reason: reason, "\(reason): \(root?["message"]?.string ?? "status \(status)")")
+  }
+
+  static let unreadable = RequestFailure("the server's answer can't be read; is it a Touchline server?")
+
   /// No server answers.
   init(unreachable problem: String, _ server: ServerAddress) {
     self.init("\(problem); is a server running at \(server)? Start one with: touchline serve")
@@ -81,7 +93,7 @@ public struct ChannelAdministration {
     request("GET", "/v1/channels") { result in
       completion(
         result.flatMap { body in
-          guard let document = try? JSONDocument(body) else { return .failure(Self.unreadable) }
+          guard let document = try? JSONDocument(body) else { return .failure(.unreadable) }
           return .success(document)
         })
     }
@@ -95,11 +107,8 @@ public struct ChannelAdministration {
   private static func path(_ name: String) -> String { "/v1/channels/\(ChannelID.pathSegment(name))" }
 
   private static func information(_ body: [UInt8]) -> Result<ChannelInformation, RequestFailure> {
-    ChannelInformation(body: body).map { .success($0) } ?? .failure(unreadable)
+    ChannelInformation(body: body).map { .success($0) } ?? .failure(.unreadable)
   }
-
-  private static let unreadable = RequestFailure(
-    "the server's answer can't be read; is it a Touchline server?")
 
   private func request(
     _ method: String, _ path: String, body: [UInt8] = [],
@@ -115,17 +124,9 @@ public struct ChannelAdministration {
       case .failure(let error): completion(.failure(RequestFailure(unreachable: "\(error)", server)))
       case .success(let response) where (200..<300).contains(response.status):
         completion(.success(response.body))
-      case .success(let response): completion(.failure(Self.refused(response, server)))
+      case .success(let response):
+        completion(.failure(RequestFailure(refused: response.status, response.body, server)))
       }
     }
-  }
-
-  private static func refused(_ response: HTTPClientResponse, _ server: ServerAddress) -> RequestFailure {
-    let root = try? JSONDocument(response.body).root
-    guard let reason = root?["reason"]?.string else {
-      return RequestFailure("\(server) answered with status \(response.status); is it a Touchline server?")
-    }
-    return RequestFailure(
-      reason: reason, "\(reason): \(root?["message"]?.string ?? "status \(response.status)")")
   }
 }

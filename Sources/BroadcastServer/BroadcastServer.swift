@@ -53,11 +53,14 @@ public final class BroadcastServer {
       }
     }
     registry = SessionRegistry(loop: loop, keepAlive: configuration.keepAlive)
+    var random = environment.random
+    let requests = RequestLog(epoch: StreamPosition.randomEpoch(using: &random), log: log)
     let service = Service(
+      loop: loop, requests: requests,
       provider: ProviderAPI(hub: hub, access: access, strictness: configuration.strictness),
       local: LocalAPI(
         hub: hub, registry: registry, access: access, origins: Origins(allowed: configuration.origins),
-        startedAt: Date()))
+        requests: requests, startedAt: Date()))
     main = try HTTPServer(
       loop: loop,
       options: Self.options(
@@ -195,10 +198,14 @@ public struct OpenToAll: Error, CustomStringConvertible {
 
 /// Sends each request to the part of the interface that it belongs to.
 private final class Service: HTTPService {
+  private let loop: EventLoop
+  private let requests: RequestLog
   private let provider: ProviderAPI
   private let local: LocalAPI
 
-  init(provider: ProviderAPI, local: LocalAPI) {
+  init(loop: EventLoop, requests: RequestLog, provider: ProviderAPI, local: LocalAPI) {
+    self.loop = loop
+    self.requests = requests
     self.provider = provider
     self.local = local
   }
@@ -206,7 +213,11 @@ private final class Service: HTTPService {
   func respond(to request: HTTPRequest, _ exchange: HTTPExchange) {
     let segments = Self.segments(request)
     if ProviderAPI.owns(segments) {
-      exchange.answer(provider.answer(request, segments: segments))
+      let logged = LoggedRequest(request, at: provider.hub.now, clock: loop.now)
+      let answer = provider.answer(request, segments: segments)
+      let answered = loop.now
+      exchange.answer(answer.response)
+      requests.add(logged, status: answer.response.status, answer.facts, clock: answered)
     } else {
       local.answer(request, segments: segments, exchange)
     }

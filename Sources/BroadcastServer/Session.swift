@@ -6,7 +6,7 @@ import SubscriberProtocol
 ///
 /// A one-channel stream, as WebSocket or as server-sent events, is a session that begins with a subscription; a
 /// multiplexed one begins empty. Both understand the same frames.
-final class Session: StreamHandler, Subscriber, IntentListener {
+final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener {
   private struct Subscription {
     let room: ChannelRoom
     var receipts: Receipts
@@ -23,6 +23,8 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   private let access: AccessControl
   private let caller: Caller
   private var cancelExpiry: (() -> Void)?
+  private let requests: RequestLog
+  private let userAgent: String?
   private let initial: (room: ChannelRoom, since: StreamPosition?)?
   private var subscriptions: [ChannelID: Subscription] = [:]
   private var listening: [ChannelID: ChannelRoom] = [:]
@@ -30,20 +32,25 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   /// How the connection is closed once everything that waits was sent.
   private var farewell: (code: UInt16, reason: String)?
   private(set) weak var connection: Connection?
-  /// Since when something waits that the peer doesn't take, in the loop's seconds.
   private(set) var stalledSince: Double?
 
-  /// When the last ping went out, in the loop's seconds.
   var lastPing: Double = 0
 
+  /// - Parameters:
+  ///   - caller: who it is for.
+  ///   - userAgent: what the client calls itself, for the request log.
+  ///   - initial: the subscription that it begins with.
   init(
-    hub: Hub, registry: SessionRegistry, access: AccessControl, caller: Caller,
+    hub: Hub, registry: SessionRegistry, access: AccessControl, caller: Caller, requests: RequestLog,
+    userAgent: String?,
     initial: (room: ChannelRoom, since: StreamPosition?)? = nil
   ) {
     self.hub = hub
     self.registry = registry
     self.access = access
     self.caller = caller
+    self.requests = requests
+    self.userAgent = userAgent
     self.initial = initial
   }
 
@@ -53,17 +60,26 @@ final class Session: StreamHandler, Subscriber, IntentListener {
     self.connection = connection
     lastPing = connection.lastHeard
     registry.add(self)
-    expireWithToken()
+    cancelExpiry = caller.closeWhenExpired(in: hub.environment) { [weak self] in
+      self?.close(code: $0, reason: $1)
+    }
     if connection.kind == .eventStream { enqueue(OutgoingBytes(raw: EventStreamText.retry)) }
     if let initial { subscribe(to: initial.room, since: initial.since, requestID: nil) }
   }
 
   func received(text: [UInt8], _ connection: Connection) {
     do throws(FrameError) {
-      carryOut(try ClientFrame(text))
+      let frame = try ClientFrame(text)
+      if case .publish(let publish) = frame.request {
+        self.publish(publish, frame, bytes: text.count)
+      } else {
+        carryOut(frame)
+      }
     } catch {
       switch error {
-      case .refused(let frame): send(.error(frame))
+      case .refused(let frame, let type):
+        if type == "publish" { log(refused: frame, bytes: text.count) }
+        send(.error(frame))
       case .broken(let problem):
         send(.error(ErrorFrame(reason: "BrokenFrame", message: problem)))
         connection.close(code: 1007, reason: problem)
@@ -92,14 +108,6 @@ final class Session: StreamHandler, Subscriber, IntentListener {
   func close(code: UInt16, reason: String) { connection?.close(code: code, reason: reason) }
 
   // MARK: Access
-
-  private func expireWithToken() {
-    guard let expires = caller.expires else { return }
-    let seconds = max(0, expires.timeIntervalSince(hub.now))
-    cancelExpiry = hub.environment.schedule(seconds) { [weak self] in
-      self?.close(code: 4001, reason: "the token expired; connect again with a new one")
-    }
-  }
 
   /// The keys changed: whoever lost what the session lives on is closed.
   func recheckAccess() {
@@ -149,7 +157,8 @@ final class Session: StreamHandler, Subscriber, IntentListener {
         send(.listening(channel: room.channel.id.base64, requestID: frame.requestID?.text))
         listening[room.channel.id] = room
         room.listen(self, at: hub.now)
-      case .publish(let publish): try self.publish(publish, requestID: frame.requestID, into: room)
+      // Carried out apart: it goes into the request log.
+      case .publish: break
       }
     } catch {
       send(.error(error.frame(channel: frame.channel, requestID: frame.requestID?.text)))
@@ -234,20 +243,52 @@ final class Session: StreamHandler, Subscriber, IntentListener {
 
   func hear(_ intent: IntentFrame) { send(.intent(intent)) }
 
-  private func publish(
-    _ publish: ClientFrame.Publish, requestID: RequestID?, into room: ChannelRoom
-  ) throws(AnswerError) {
-    try access.checkPublishing(for: room.channel.settings.app, by: caller)
-    let result = try hub.publish(
-      publish.payload, requestID: requestID, priority: publish.priority, expiration: publish.expiration,
-      into: room)
-    send(
-      .published(
-        PublishedFrame(
-          channel: room.channel.id.base64, requestID: requestID?.text, uniqueID: result.uniqueID.text,
-          outcome: result.outcome,
-          budget: JSONText(compacting: room.channel.budgetReport(at: hub.now).json.utf8),
-          isRepetition: result.isRepetition)))
+  private func publish(_ publish: ClientFrame.Publish, _ frame: ClientFrame, bytes: Int) {
+    let logged = logged(bytes)
+    var facts = RequestFacts()
+    facts.channel = frame.channel
+    facts.requestID = frame.requestID?.text
+    var status = 200
+    do throws(AnswerError) {
+      let room = try room(frame.channel)
+      facts.found(room)
+      try access.checkPublishing(for: room.channel.settings.app, by: caller)
+      let publication = try hub.publish(
+        publish.payload, requestID: frame.requestID, priority: publish.priority,
+        expiration: publish.expiration, into: room)
+      facts.publication = publication
+      let result = publication.result
+      send(
+        .published(
+          PublishedFrame(
+            channel: room.channel.id.base64, requestID: frame.requestID?.text,
+            uniqueID: result.uniqueID.text, outcome: result.outcome,
+            budget: JSONText(compacting: room.channel.budgetReport(at: hub.now).json.utf8),
+            isRepetition: result.isRepetition)))
+    } catch {
+      facts.refused(error)
+      status = error.status
+      send(.error(error.frame(channel: frame.channel, requestID: frame.requestID?.text)))
+    }
+    requests.add(logged, status: status, facts, clock: registry.now)
+  }
+
+  /// A `publish` frame was refused before its channel was looked for. A frame has no status: the log tells the one that
+  /// the provider API would have answered.
+  private func log(refused frame: ErrorFrame, bytes: Int) {
+    var facts = RequestFacts()
+    facts.channel = frame.channel
+    facts.requestID = frame.requestID
+    facts.refused(frame.reason, frame.message)
+    let status = RefusalReason(rawValue: frame.reason)?.status ?? 400
+    requests.add(logged(bytes), status: status, facts, clock: registry.now)
+  }
+
+  private func logged(_ bytes: Int) -> LoggedRequest {
+    let name = initial.map { $0.room.channel.alias?.name ?? $0.room.channel.id.pathSegment }
+    return LoggedRequest(
+      frame: bytes, path: name.map { "/v1/channels/\($0)/events" } ?? "/v1/events",
+      remoteAddress: connection?.remoteAddress ?? "", userAgent: userAgent, at: hub.now, clock: registry.now)
   }
 
   // MARK: Sending
@@ -312,7 +353,6 @@ final class Session: StreamHandler, Subscriber, IntentListener {
     }
   }
 
-  /// Sends something to a silent peer, so that it answers or is found gone.
   func keepAlive() {
     guard let connection, connection.isOpen else { return }
     switch connection.kind {

@@ -3,7 +3,9 @@ import Testing
 
 @Suite("Help and the command line")
 struct HelpTests {
-  static let commands = ["serve", "channel", "publish", "play", "watch", "intents", "check", "token", "trust"]
+  static let commands = [
+    "serve", "channel", "publish", "play", "watch", "intents", "requests", "check", "token", "trust",
+  ]
 
   @Test("--help tells on standard output what a command takes, with an example", arguments: commands)
   func help(_ command: String) async throws {

@@ -67,6 +67,39 @@ public final class HTTPClient {
   }
 }
 
+extension LibwebsocketsContext {
+  /// Starts an HTTP/1.1 request. `false`: it failed at once and `endpoint` hears nothing.
+  func request(_ method: String, _ target: ClientURL, endpoint: WebSocketEndpoint) -> Bool {
+    var info = lws_client_connect_info()
+    info.port = Int32(target.port)
+    info.local_protocol_name = Statics.cString(Statics.protocolName)
+    info.ssl_connection = Int32(LCCSCF_HTTP_NO_FOLLOW_REDIRECT.rawValue)
+    return target.host.withCString { host in
+      target.path.withCString { path in
+        target.hostHeader.withCString { hostHeader in
+          method.withCString { method in
+            info.address = host
+            info.path = path
+            info.host = hostHeader
+            info.method = method
+            return connect(&info, endpoint: endpoint)
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Lets lws read what has come of an answer's body; it says so through LWS_CALLBACK_RECEIVE_CLIENT_HTTP_READ.
+func readBody(_ wsi: OpaquePointer) -> Int32 {
+  var room = [CChar](repeating: 0, count: 16_384)
+  return room.withUnsafeMutableBufferPointer { buffer in
+    var start = buffer.baseAddress
+    var count = Int32(buffer.count)
+    return lws_http_client_read(wsi, &start, &count) < 0 ? -1 : 0
+  }
+}
+
 private final class Transfer: WebSocketEndpoint {
   private let loop: EventLoop
   private let target: ClientURL
@@ -100,24 +133,7 @@ private final class Transfer: WebSocketEndpoint {
     }
     guard let context = try? loop.websocketsContext() else { return fail("the loop has ended") }
     timer = loop.schedule(after: timeout) { [weak self] in self?.timedOut() }
-    var info = lws_client_connect_info()
-    info.port = Int32(target.port)
-    info.local_protocol_name = Statics.cString(Statics.protocolName)
-    info.ssl_connection = Int32(LCCSCF_HTTP_NO_FOLLOW_REDIRECT.rawValue)
-    let started = target.host.withCString { host in
-      target.path.withCString { path in
-        target.hostHeader.withCString { hostHeader in
-          method.withCString { method in
-            info.address = host
-            info.path = path
-            info.host = hostHeader
-            info.method = method
-            return context.connect(&info, endpoint: self)
-          }
-        }
-      }
-    }
-    if !started { fail("connection refused") }
+    if !context.request(method, target, endpoint: self) { fail("connection refused") }
   }
 
   override func handle(
@@ -133,7 +149,7 @@ private final class Transfer: WebSocketEndpoint {
       }
     case LWS_CALLBACK_CLIENT_HTTP_WRITEABLE: return writeBody(wsi)
     case LWS_CALLBACK_ESTABLISHED_CLIENT_HTTP: return answered(wsi)
-    case LWS_CALLBACK_RECEIVE_CLIENT_HTTP: return read(wsi)
+    case LWS_CALLBACK_RECEIVE_CLIENT_HTTP: return readBody(wsi)
     case LWS_CALLBACK_RECEIVE_CLIENT_HTTP_READ:
       guard let data else { return 0 }
       response?.body.append(contentsOf: UnsafeRawBufferPointer(start: data, count: count))
@@ -185,15 +201,6 @@ private final class Transfer: WebSocketEndpoint {
       return -1
     }
     return 0
-  }
-
-  private func read(_ wsi: OpaquePointer) -> Int32 {
-    var room = [CChar](repeating: 0, count: 16_384)
-    return room.withUnsafeMutableBufferPointer { buffer in
-      var start = buffer.baseAddress
-      var count = Int32(buffer.count)
-      return lws_http_client_read(wsi, &start, &count) < 0 ? -1 : 0
-    }
   }
 
   private func fail(_ reason: String) {
