@@ -6,9 +6,9 @@ import CLibwebsocketsShims
 
 /// Why a request got no answer.
 public enum HTTPClientError: Error, Equatable, CustomStringConvertible {
-  /// Not an `http://` URL, or a method that is none.
+  /// Not an `http://` or `https://` URL, or a method that is none.
   case badRequest(String)
-  /// Nobody listens there, or the connection broke before the answer was whole.
+  /// Nobody listens there, the server is not trusted, or the connection broke before the answer was whole.
   case unreachable(address: String, reason: String)
   /// No whole answer in time.
   case timedOut(address: String)
@@ -39,13 +39,18 @@ public struct HTTPClientResponse: Sendable, Equatable {
 /// Sends HTTP/1.1 requests, each over its own connection.
 public final class HTTPClient {
   private let loop: EventLoop
+  private let tls: ClientTLS
 
   /// Makes a client; it holds no connection by itself.
-  public init(loop: EventLoop) { self.loop = loop }
+  /// - Parameter tls: for `https://` URLs.
+  public init(loop: EventLoop, tls: ClientTLS = ClientTLS()) {
+    self.loop = loop
+    self.tls = tls
+  }
 
   /// Sends a request. Redirects are not followed.
   /// - Parameters:
-  ///   - url: `http://host:port/path?query`, path and query already encoded. A host name is looked up with
+  ///   - url: `http://host:port/path?query`, or `https://`, path and query already encoded. A host name is looked up with
   ///     a blocking call.
   ///   - timeout: seconds until the whole answer must be there.
   ///   - readableHeaders: lower-case names of the answer's headers to read.
@@ -61,7 +66,7 @@ public final class HTTPClient {
       return
     }
     let transfer = Transfer(
-      loop: loop, target: target, method: method, body: body, readable: readableHeaders,
+      loop: loop, target: target, tls: tls, method: method, body: body, readable: readableHeaders,
       completion: completion)
     transfer.start(headers: headers, timeout: timeout)
   }
@@ -70,6 +75,8 @@ public final class HTTPClient {
 private final class Transfer: WebSocketEndpoint {
   private let loop: EventLoop
   private let target: ClientURL
+  private let tls: ClientTLS
+  private var verdict: ServerVerdict
   private let method: String
   private let body: [UInt8]
   private let readable: [String]
@@ -82,11 +89,13 @@ private final class Transfer: WebSocketEndpoint {
   private static let maxBodyBytes = 1_048_576
 
   init(
-    loop: EventLoop, target: ClientURL, method: String, body: [UInt8], readable: [String],
+    loop: EventLoop, target: ClientURL, tls: ClientTLS, method: String, body: [UInt8], readable: [String],
     completion: @escaping (Result<HTTPClientResponse, HTTPClientError>) -> Void
   ) {
     self.loop = loop
     self.target = target
+    self.tls = tls
+    verdict = ServerVerdict(host: target.host, isInsecure: tls.isInsecure)
     self.method = method
     self.body = body
     self.readable = readable
@@ -104,20 +113,23 @@ private final class Transfer: WebSocketEndpoint {
     info.port = Int32(target.port)
     info.local_protocol_name = Statics.cString(Statics.protocolName)
     info.ssl_connection = Int32(LCCSCF_HTTP_NO_FOLLOW_REDIRECT.rawValue)
-    let started = target.host.withCString { host in
-      target.path.withCString { path in
-        target.hostHeader.withCString { hostHeader in
-          method.withCString { method in
-            info.address = host
-            info.path = path
-            info.host = hostHeader
-            info.method = method
-            return context.connect(&info, endpoint: self)
-          }
-        }
+    do {
+      let started = try withCStrings([target.host, target.path, target.hostHeader, method]) {
+        strings throws(EventLoopError) in
+        info.address = strings[0]
+        info.path = strings[1]
+        info.host = strings[2]
+        info.method = strings[3]
+        return try context.connect(&info, tls: target.isSecure ? tls : nil, endpoint: self)
       }
+      if !started { fail("connection refused") }
+    } catch {
+      fail("\(error)")
     }
-    if !started { fail("connection refused") }
+  }
+
+  override func trusts(_ verification: OpaquePointer, isTrusted: Bool) -> Bool {
+    verdict.accepts(verification, isTrusted: isTrusted)
   }
 
   override func handle(
@@ -146,7 +158,8 @@ private final class Transfer: WebSocketEndpoint {
       return -1
     case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
       let text = data.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: count), as: UTF8.self) }
-      fail(text.map { String($0.prefix { $0 != "\0" }) } ?? "connection refused")
+      let handshake = target.isSecure ? verdict.refusal ?? takeHandshakeFailure() : nil
+      fail(handshake ?? text.map { String($0.prefix { $0 != "\0" }) } ?? "connection refused")
     case LWS_CALLBACK_CLOSED_CLIENT_HTTP, LWS_CALLBACK_WSI_DESTROY:
       if let response, lastsUntilClose {
         finish(.success(response))
