@@ -28,7 +28,7 @@ let package = Package(
       dependencies: [
         "CLibwebsockets", "CLibwebsocketsShims", "CLibuv", "COpenSSL", "COpenSSLShims", "CNghttp2",
       ]),
-    .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport"]),
+    .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport", "CNghttp2"]),
 
     // Raw sockets, programs and waiting, for the tests that need a far end.
     .target(name: "TestSupport", path: "Tests/TestSupport"),

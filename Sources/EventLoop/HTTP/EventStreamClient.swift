@@ -22,52 +22,79 @@ public final class EventStreamClient {
   public static let maxEventBytes = 1_048_576
 
   /// ``EventLoop/now`` when the server was last heard, be it a comment.
-  public var lastHeard: Double { socket.lastHeard }
-  private let socket: EventStreamSocket
+  public var lastHeard: Double { socket?.lastHeard ?? lastHeardAtStart }
+  private let socket: EventStreamSocket?
+  private let lastHeardAtStart: Double
 
   /// Starts to connect. A host name is looked up with a blocking call; a numeric address is not.
   /// - Parameters:
-  ///   - url: `http://host:port/path?query`, path and query already encoded.
+  ///   - url: `http://host:port/path?query` or `https://…`, path and query already encoded.
+  ///   - headers: sent as they are with the request; values must not have line breaks.
   ///   - lastEventID: where to go on, as the last event said.
   ///   - connectTimeout: seconds until the answer must begin.
   public init(
-    loop: EventLoop, url: String, lastEventID: String? = nil, connectTimeout: Double = 10,
+    loop: EventLoop, url: String, headers: [(String, String)] = [], lastEventID: String? = nil,
+    tls: ClientTLS = ClientTLS(), connectTimeout: Double = 10,
     handler: @escaping (Event) -> Void
   ) {
-    socket = EventStreamSocket(loop: loop, lastEventID: lastEventID, handler: handler)
-    socket.connect(url, timeout: connectTimeout)
+    guard let target = ClientURL(url, scheme: "http") else {
+      socket = nil
+      lastHeardAtStart = loop.now
+      loop.soon { handler(.ended(.badRequest("GET \(url)"))) }
+      return
+    }
+    lastHeardAtStart = loop.now
+    let socket = EventStreamSocket(
+      loop: loop, target: target, headers: headers, lastEventID: lastEventID, tls: tls, handler: handler)
+    self.socket = socket
+    socket.connect(timeout: connectTimeout)
   }
 
   /// Ends the stream; nothing more is told.
-  public func close() { socket.close() }
+  public func close() { socket?.close() }
 }
 
 private final class EventStreamSocket: WebSocketEndpoint {
   private(set) var lastHeard: Double
   private let loop: EventLoop
-  private let lastEventID: String?
+  private let target: ClientURL
+  private let headers: [(String, String)]
+  private let tls: ClientTLS
+  private var verdict: ServerVerdict
   private var handler: ((EventStreamClient.Event) -> Void)?
-  private var address = ""
   private var reader: EventStreamReader
   private var refusal: (status: Int, body: [UInt8])?
   private var timer: LoopTimer?
 
   private static let maxRefusalBytes = 65_536
 
-  init(loop: EventLoop, lastEventID: String?, handler: @escaping (EventStreamClient.Event) -> Void) {
+  init(
+    loop: EventLoop, target: ClientURL, headers: [(String, String)], lastEventID: String?, tls: ClientTLS,
+    handler: @escaping (EventStreamClient.Event) -> Void
+  ) {
     self.loop = loop
-    self.lastEventID = lastEventID
+    self.target = target
+    let own = [("accept", "text/event-stream"), ("connection", "close")]
+    self.headers = headers + own + (lastEventID.map { [("last-event-id", $0)] } ?? [])
+    self.tls = tls
+    verdict = ServerVerdict(host: target.host, isInsecure: tls.isInsecure)
     self.handler = handler
     lastHeard = loop.now
     reader = EventStreamReader(lastID: lastEventID, limit: EventStreamClient.maxEventBytes)
   }
 
-  func connect(_ url: String, timeout: Double) {
-    guard let target = ClientURL(url, scheme: "http") else { return end(.badRequest("GET \(url)")) }
-    address = target.address
+  func connect(timeout: Double) {
     guard let context = try? loop.websocketsContext() else { return fail("the loop has ended") }
     timer = loop.schedule(after: timeout) { [weak self] in self?.timedOut() }
-    if !context.request("GET", target, endpoint: self) { fail("connection refused") }
+    do {
+      if !(try context.request("GET", target, tls, endpoint: self)) { fail("connection refused") }
+    } catch {
+      fail("\(error)")
+    }
+  }
+
+  override func trusts(_ verification: OpaquePointer, isTrusted: Bool) -> Bool {
+    verdict.accepts(verification, isTrusted: isTrusted)
   }
 
   func close() {
@@ -79,7 +106,7 @@ private final class EventStreamSocket: WebSocketEndpoint {
 
   private func timedOut() {
     let wsi = self.wsi
-    end(.timedOut(address: address))
+    end(.timedOut(address: target.address))
     if let wsi { destroy(wsi) }
   }
 
@@ -89,8 +116,6 @@ private final class EventStreamSocket: WebSocketEndpoint {
     guard let wsi else { return 0 }
     switch reason {
     case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
-      var headers = [("accept", "text/event-stream"), ("connection", "close")]
-      if let lastEventID { headers.append(("last-event-id", lastEventID)) }
       return appendHeaders(headers, to: data, count)
     case LWS_CALLBACK_ESTABLISHED_CLIENT_HTTP: answered(Int(lws_http_client_http_response(wsi)))
     case LWS_CALLBACK_RECEIVE_CLIENT_HTTP: return readBody(wsi)
@@ -99,7 +124,7 @@ private final class EventStreamSocket: WebSocketEndpoint {
     case LWS_CALLBACK_COMPLETED_CLIENT_HTTP:
       closed()
       return -1
-    case LWS_CALLBACK_CLIENT_CONNECTION_ERROR: fail("connection refused")
+    case LWS_CALLBACK_CLIENT_CONNECTION_ERROR: fail(connectionProblem(target, verdict, data, count))
     case LWS_CALLBACK_CLOSED_CLIENT_HTTP, LWS_CALLBACK_WSI_DESTROY: closed()
     default: break
     }
@@ -123,7 +148,7 @@ private final class EventStreamSocket: WebSocketEndpoint {
       for event in try reader.read(bytes) { tell(.event(event)) }
       return 0
     } catch {
-      end(.tooLarge(address: address))
+      end(.tooLarge(address: target.address))
       return -1
     }
   }
@@ -135,7 +160,7 @@ private final class EventStreamSocket: WebSocketEndpoint {
     finish()
   }
 
-  private func fail(_ reason: String) { end(.unreachable(address: address, reason: reason)) }
+  private func fail(_ reason: String) { end(.unreachable(address: target.address, reason: reason)) }
 
   private func end(_ error: HTTPClientError) {
     tell(.ended(error))
