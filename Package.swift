@@ -72,7 +72,8 @@ let package = Package(
       name: "APIDocumentTests",
       dependencies: ["BroadcastChannels", "BroadcastServer", "ChannelStore", "EventLoop"],
       exclude: ["documents.py", "check_openapi.py", "check_asyncapi.py"]),
-    .target(name: "BroadcastClient", dependencies: ["BroadcastChannels", "SubscriberProtocol", "EventLoop"]),
+    .target(
+      name: "BroadcastClient", dependencies: ["BroadcastChannels", "Credentials", "SubscriberProtocol", "EventLoop"]),
     .executableTarget(
       name: "touchline",
       dependencies: [

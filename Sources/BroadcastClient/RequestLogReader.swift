@@ -46,7 +46,7 @@ public final class RequestLogReader {
   }
 
   private let loop: EventLoop
-  private let server: ServerAddress
+  private let server: ServerAccess
   private let selection: RequestSelection
   private let handler: (Event) -> Void
   private var limit: Int
@@ -64,7 +64,7 @@ public final class RequestLogReader {
   ///   - limit: how many of the entries that are there come first.
   ///   - follows: whether it goes on with those that are still to come.
   public init(
-    loop: EventLoop, server: ServerAddress, selection: RequestSelection, limit: Int, follows: Bool,
+    loop: EventLoop, server: ServerAccess, selection: RequestSelection, limit: Int, follows: Bool,
     handler: @escaping (Event) -> Void
   ) {
     self.loop = loop
@@ -102,9 +102,10 @@ public final class RequestLogReader {
   /// Asks for what is left of the limit; an answer may hold less, and says where to go on.
   private func readOn() {
     let path = selection.path(limit: limit, after: lastID)
-    HTTPClient(loop: loop).send(url: server.http(path)) { [self] result in
+    guard let headers = headers() else { return }
+    server.client(loop).send(url: server.http(path), headers: headers) { [self] result in
       switch result {
-      case .failure(let error): fail(RequestFailure(unreachable: "\(error)", server))
+      case .failure(let error): fail(RequestFailure(error, server))
       case .success(let response) where response.status == 200: take(response.body)
       case .success(let response):
         fail(RequestFailure(refused: response.status, response.body, server))
@@ -129,8 +130,19 @@ public final class RequestLogReader {
   private func connect() {
     guard !isClosed else { return }
     let path = selection.path(limit: limit, after: nil)
-    stream = EventStreamClient(loop: loop, url: server.http(path), lastEventID: lastID) { [weak self] in
-      self?.take($0)
+    guard let headers = headers() else { return }
+    stream = EventStreamClient(
+      loop: loop, url: server.http(path), headers: headers, lastEventID: lastID, tls: server.tls
+    ) { [weak self] in self?.take($0) }
+  }
+
+  /// What is shown of the credential; nil when there is no token to show, which ends the reader.
+  private func headers() -> [(String, String)]? {
+    do throws(RequestFailure) {
+      return try server.headers()
+    } catch {
+      loop.schedule(after: 0) { [weak self] in self?.fail(error) }
+      return nil
     }
   }
 
@@ -147,7 +159,8 @@ public final class RequestLogReader {
         tell(.missed(Int(clamping: count)))
       }
     case .refused(let status, let body): fail(RequestFailure(refused: status, body, server))
-    case .ended(let error): reconnect("\(error)")
+    case .ended(let error):
+      if case .untrusted = error { fail(RequestFailure(error, server)) } else { reconnect("\(error)") }
     }
   }
 

@@ -124,7 +124,8 @@ private final class EventStreamSocket: WebSocketEndpoint {
     case LWS_CALLBACK_COMPLETED_CLIENT_HTTP:
       closed()
       return -1
-    case LWS_CALLBACK_CLIENT_CONNECTION_ERROR: fail(connectionProblem(target, verdict, data, count))
+    case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
+      end(HTTPClientError(connectingTo: target, verdict, data, count))
     case LWS_CALLBACK_CLOSED_CLIENT_HTTP, LWS_CALLBACK_WSI_DESTROY: closed()
     default: break
     }

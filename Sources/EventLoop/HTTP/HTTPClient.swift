@@ -10,6 +10,8 @@ public enum HTTPClientError: Error, Equatable, CustomStringConvertible {
   case badRequest(String)
   /// Nobody listens there, the server is not trusted, or the connection broke before the answer was whole.
   case unreachable(address: String, reason: String)
+  /// The server's certificate doesn't do.
+  case untrusted(address: String, reason: String)
   /// No whole answer in time.
   case timedOut(address: String)
   /// The answer's body is longer than 1 MiB.
@@ -20,6 +22,7 @@ public enum HTTPClientError: Error, Equatable, CustomStringConvertible {
     switch self {
     case .badRequest(let what): "\(what) cannot be requested"
     case .unreachable(let address, let reason): "no answer from \(address): \(reason)"
+    case .untrusted(let address, let reason): "no connection to \(address): \(reason)"
     case .timedOut(let address): "\(address) did not answer in time"
     case .tooLarge(let address): "\(address) answered with more than 1 MiB"
     }
@@ -103,14 +106,21 @@ func readBody(_ wsi: OpaquePointer) -> Int32 {
   }
 }
 
-/// Why no connection came about (LWS_CALLBACK_CLIENT_CONNECTION_ERROR): what was wrong with the server's certificate, or
-/// lws' own words.
-func connectionProblem(
-  _ target: ClientURL, _ verdict: ServerVerdict, _ data: UnsafeMutableRawPointer?, _ count: Int
-) -> String {
-  if target.isSecure, let problem = verdict.refusal ?? takeHandshakeFailure() { return problem }
-  let text = data.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: count), as: UTF8.self) }
-  return text.map { String($0.prefix { $0 != "\0" }) } ?? "connection refused"
+extension HTTPClientError {
+  /// Why no connection came about (LWS_CALLBACK_CLIENT_CONNECTION_ERROR): what was wrong with the server's certificate, or
+  /// lws' own words.
+  init(
+    connectingTo target: ClientURL, _ verdict: ServerVerdict, _ data: UnsafeMutableRawPointer?, _ count: Int
+  ) {
+    if target.isSecure, let refusal = verdict.refusal {
+      self = .untrusted(address: target.address, reason: refusal)
+      return
+    }
+    let text = data.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: count), as: UTF8.self) }
+    let handshake = target.isSecure ? takeHandshakeFailure() : nil
+    let reason = handshake ?? text.map { String($0.prefix { $0 != "\0" }) } ?? "connection refused"
+    self = .unreachable(address: target.address, reason: reason)
+  }
 }
 
 private final class Transfer: WebSocketEndpoint {
@@ -186,7 +196,7 @@ private final class Transfer: WebSocketEndpoint {
       if let response { finish(.success(response)) }
       return -1
     case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
-      fail(connectionProblem(target, verdict, data, count))
+      finish(.failure(HTTPClientError(connectingTo: target, verdict, data, count)))
     case LWS_CALLBACK_CLOSED_CLIENT_HTTP, LWS_CALLBACK_WSI_DESTROY:
       if let response, lastsUntilClose {
         finish(.success(response))

@@ -6,6 +6,8 @@ public enum WebSocketClientError: Error, Equatable, CustomStringConvertible {
   case badURL(String)
   /// Nobody listens there, the way there is closed, or the server is not trusted.
   case unreachable(address: String, reason: String)
+  /// The server's certificate doesn't do.
+  case untrusted(address: String, reason: String)
   /// No connection, or no answer to the handshake, in time.
   case timedOut(address: String)
   /// The server answered the handshake with another status than 101. `body` is what of the answer's body
@@ -19,6 +21,7 @@ public enum WebSocketClientError: Error, Equatable, CustomStringConvertible {
     switch self {
     case .badURL(let url): "\(url) is no ws:// or wss:// URL"
     case .unreachable(let address, let reason): "cannot connect to \(address): \(reason)"
+    case .untrusted(let address, let reason): "no connection to \(address): \(reason)"
     case .timedOut(let address): "\(address) did not answer in time"
     case .refused(let address, let status, _): "\(address) refused the WebSocket with status \(status)"
     case .badHandshake(let address, let reason): "\(address) answered with a broken handshake: \(reason)"

@@ -13,8 +13,8 @@ enum RequestsCommand: Command {
       Option("--channel", "CHANNEL", "only those for a channel, by its id or alias"),
       Option("--app", "BUNDLE", "only those of an app"),
       Option("--failed", nil, "only those that were refused"),
-      ClientOptions.server, ClientOptions.format,
-    ],
+      ClientOptions.format,
+    ] + ClientOptions.access,
     notes: """
       Where to look when the server said 200 and nothing happened. One line a request: time, status with the reason or
       what was done with the message, request, channel, and how many subscribers the message went to, how many received

@@ -23,8 +23,7 @@ enum WatchCommand: Command {
       Option(
         "--device-budget", "N", "updates at priority 10 an hour; more are merged (default 60, lines: all)"),
       Option("--start-at", "DATE", "schedule the activities: pending until then"),
-      ClientOptions.server,
-    ],
+    ] + ClientOptions.access,
     notes: """
       Keeps one Live Activity a channel: the newest timestamp wins, the state goes stale at its stale date, an ended card
       stays until its dismissal date. In a terminal it draws a phone: '?' shows the keys, 'q' quits. In a pipe, or with
