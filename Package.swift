@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import Foundation
 import PackageDescription
 
 let package = Package(
@@ -27,7 +28,7 @@ let package = Package(
       dependencies: [
         "CLibwebsockets", "CLibwebsocketsShims", "CLibuv", "COpenSSL", "COpenSSLShims", "CNghttp2",
       ]),
-    .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport"]),
+    .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport", "CNghttp2"]),
 
     // Raw sockets, programs and waiting, for the tests that need a far end.
     .target(name: "TestSupport", path: "Tests/TestSupport"),
@@ -71,7 +72,8 @@ let package = Package(
       name: "APIDocumentTests",
       dependencies: ["BroadcastChannels", "BroadcastServer", "ChannelStore", "EventLoop"],
       exclude: ["documents.py", "check_openapi.py", "check_asyncapi.py"]),
-    .target(name: "BroadcastClient", dependencies: ["BroadcastChannels", "SubscriberProtocol", "EventLoop"]),
+    .target(
+      name: "BroadcastClient", dependencies: ["BroadcastChannels", "Credentials", "SubscriberProtocol", "EventLoop"]),
     .executableTarget(
       name: "touchline",
       dependencies: [
@@ -82,3 +84,21 @@ let package = Package(
     .testTarget(name: "CommandTests", dependencies: ["touchline"]),
   ]
 )
+
+// Parsers under libFuzzer: built only by deploy/fuzz, which says where the toolchain's libFuzzer is.
+if let library = ProcessInfo.processInfo.environment["TOUCHLINE_LIBFUZZER"] {
+  package.targets += [
+    .systemLibrary(name: "CFuzzer", path: "Tests/Fuzzing/CFuzzer"),
+    .executableTarget(
+      name: "Fuzzing",
+      dependencies: [
+        "CFuzzer", "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol",
+        "BroadcastServer", "BroadcastClient", "EventLoop",
+      ],
+      path: "Tests/Fuzzing", exclude: ["CFuzzer"],
+      // The library without a main function, instead of the one that -sanitize=fuzzer links: the target is chosen first.
+      linkerSettings: [
+        .unsafeFlags(["-Xclang-linker", "-fno-sanitize=fuzzer", library, "-lstdc++", "-lm"])
+      ]),
+  ]
+}

@@ -120,6 +120,21 @@ public enum Limits {
   /// Seconds given to connections to take their close frame at shutdown.
   public static let shutdownSeconds: Double = 3
 
+  // MARK: Request log
+
+  /// Provider requests that are remembered. Touchline: some minutes of a busy feed; at its largest an entry has some 10
+  /// KB, usually one.
+  public static let requestLogEntries = 1_000
+  /// Bytes of each text from a client in an entry: a path, a name, a finding.
+  public static let requestLogTextBytes = 400
+  /// Findings of one payload's diagnosis in an entry: who mends these sees the others next time.
+  public static let requestLogFindings = 8
+  /// Bytes after which an answer from the log takes no further entry; who asks goes on from there.
+  public static let requestAnswerBytes = 524_288
+  /// Seconds for which a stream of the log waits for the devices' acknowledgements of a message, so that its numbers
+  /// mean something. Touchline: a device answers in milliseconds, and a person doesn't notice half a second.
+  public static let requestSettleSeconds: Double = 0.5
+
   // MARK: Files
 
   /// Bytes of a definition, a payload or a script that a command reads: far above any real one, far below memory.

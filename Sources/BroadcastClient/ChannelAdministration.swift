@@ -2,25 +2,6 @@ import BroadcastChannels
 import EventLoop
 import Foundation
 
-/// Why a request to a server didn't do what it was for.
-public struct RequestFailure: Error, Sendable, CustomStringConvertible {
-  /// The reason as the API names it, when the server answered.
-  public let reason: String?
-  /// What was wrong and what to do.
-  public let description: String
-
-  /// Makes a failure.
-  public init(reason: String? = nil, _ description: String) {
-    self.reason = reason
-    self.description = description
-  }
-
-  /// No server answers.
-  init(unreachable problem: String, _ server: ServerAddress) {
-    self.init("\(problem); is a server running at \(server)? Start one with: touchline serve")
-  }
-}
-
 /// What a client can know about a channel.
 public struct ChannelInformation: Sendable {
   /// The id.
@@ -50,11 +31,11 @@ public struct ChannelInformation: Sendable {
 /// Creates, reads and deletes channels on a server.
 public struct ChannelAdministration {
   private let client: HTTPClient
-  private let server: ServerAddress
+  private let server: ServerAccess
 
   /// Makes a client for a server.
-  public init(loop: EventLoop, server: ServerAddress) {
-    client = HTTPClient(loop: loop)
+  public init(loop: EventLoop, server: ServerAccess) {
+    client = server.client(loop)
     self.server = server
   }
 
@@ -81,7 +62,7 @@ public struct ChannelAdministration {
     request("GET", "/v1/channels") { result in
       completion(
         result.flatMap { body in
-          guard let document = try? JSONDocument(body) else { return .failure(Self.unreadable) }
+          guard let document = try? JSONDocument(body) else { return .failure(.unreadable) }
           return .success(document)
         })
     }
@@ -95,37 +76,28 @@ public struct ChannelAdministration {
   private static func path(_ name: String) -> String { "/v1/channels/\(ChannelID.pathSegment(name))" }
 
   private static func information(_ body: [UInt8]) -> Result<ChannelInformation, RequestFailure> {
-    ChannelInformation(body: body).map { .success($0) } ?? .failure(unreadable)
+    ChannelInformation(body: body).map { .success($0) } ?? .failure(.unreadable)
   }
-
-  private static let unreadable = RequestFailure(
-    "the server's answer can't be read; is it a Touchline server?")
 
   private func request(
     _ method: String, _ path: String, body: [UInt8] = [],
     _ completion: @escaping (Result<[UInt8], RequestFailure>) -> Void
   ) {
     let server = server
-    client.send(
-      method: method, url: server.http(path),
-      headers: body.isEmpty ? [] : [("content-type", "application/json")],
-      body: body
-    ) { result in
+    var headers = body.isEmpty ? [] : [("content-type", "application/json")]
+    do throws(RequestFailure) {
+      headers += try server.headers()
+    } catch {
+      return completion(.failure(error))
+    }
+    client.send(method: method, url: server.http(path), headers: headers, body: body) { result in
       switch result {
-      case .failure(let error): completion(.failure(RequestFailure(unreachable: "\(error)", server)))
+      case .failure(let error): completion(.failure(RequestFailure(error, server)))
       case .success(let response) where (200..<300).contains(response.status):
         completion(.success(response.body))
-      case .success(let response): completion(.failure(Self.refused(response, server)))
+      case .success(let response):
+        completion(.failure(RequestFailure(refused: response.status, response.body, server)))
       }
     }
-  }
-
-  private static func refused(_ response: HTTPClientResponse, _ server: ServerAddress) -> RequestFailure {
-    let root = try? JSONDocument(response.body).root
-    guard let reason = root?["reason"]?.string else {
-      return RequestFailure("\(server) answered with status \(response.status); is it a Touchline server?")
-    }
-    return RequestFailure(
-      reason: reason, "\(reason): \(root?["message"]?.string ?? "status \(response.status)")")
   }
 }

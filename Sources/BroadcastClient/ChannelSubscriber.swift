@@ -54,7 +54,7 @@ public final class ChannelSubscriber {
   ///   - since: where to resume the first time.
   ///   - waits: whether a channel, or a server, that isn't there yet is waited for.
   public init(
-    loop: EventLoop, server: ServerAddress, channels: [String], since: StreamPosition? = nil,
+    loop: EventLoop, server: ServerAccess, channels: [String], since: StreamPosition? = nil,
     waits: Bool = false,
     handler: @escaping (SubscriberEvent) -> Void
   ) {

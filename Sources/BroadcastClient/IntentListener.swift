@@ -25,7 +25,7 @@ public final class IntentListener {
   private var heard: [String] = []
 
   /// Makes a listener and connects.
-  public init(loop: EventLoop, server: ServerAddress, channel: String, handler: @escaping (Event) -> Void) {
+  public init(loop: EventLoop, server: ServerAccess, channel: String, handler: @escaping (Event) -> Void) {
     self.channel = channel
     self.handler = handler
     session = KeptSession(loop: loop, server: server, waits: false) { [weak self] in self?.take($0) }

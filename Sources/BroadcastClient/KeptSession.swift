@@ -16,7 +16,7 @@ final class KeptSession: WebSocketClientHandler {
   }
 
   private let loop: EventLoop
-  private let server: ServerAddress
+  private let server: ServerAccess
   private let waits: Bool
   private let handler: (Event) -> Void
   private var socket: WebSocketClient?
@@ -27,7 +27,7 @@ final class KeptSession: WebSocketClientHandler {
   private var isClosed = false
 
   /// - Parameter waits: whether a server that isn't there yet is waited for.
-  init(loop: EventLoop, server: ServerAddress, waits: Bool, handler: @escaping (Event) -> Void) {
+  init(loop: EventLoop, server: ServerAccess, waits: Bool, handler: @escaping (Event) -> Void) {
     self.loop = loop
     self.server = server
     self.waits = waits
@@ -57,8 +57,11 @@ final class KeptSession: WebSocketClientHandler {
 
   private func connect() {
     guard !isClosed else { return }
-    socket = WebSocketClient(
-      loop: loop, url: server.webSocket("/v1/events"), subprotocols: ["touchline.v1"], handler: self)
+    do throws(RequestFailure) {
+      socket = try server.connect(loop, handler: self)
+    } catch {
+      fail(error)
+    }
   }
 
   private func reconnect(_ problem: String) {
@@ -71,6 +74,12 @@ final class KeptSession: WebSocketClientHandler {
     let wait = backoff.next(using: &random)
     handler(.lost(problem: problem, retryIn: wait))
     loop.schedule(after: wait) { [weak self] in self?.connect() }
+  }
+
+  /// What can't get better by trying again.
+  private func fail(_ failure: RequestFailure) {
+    close()
+    loop.schedule(after: 0) { [handler] in handler(.failed(failure)) }
   }
 
   private func watch() {
@@ -105,5 +114,7 @@ final class KeptSession: WebSocketClientHandler {
     reconnect("the connection to \(server) was lost\(detail.isEmpty ? "" : " (\(detail))")")
   }
 
-  func failed(_ client: WebSocketClient, _ error: WebSocketClientError) { reconnect("\(error)") }
+  func failed(_ client: WebSocketClient, _ error: WebSocketClientError) {
+    if let refusal = RequestFailure(final: error, server) { fail(refusal) } else { reconnect("\(error)") }
+  }
 }

@@ -39,7 +39,7 @@ public final class Publisher: WebSocketClientHandler {
   }
 
   private let loop: EventLoop
-  private let server: ServerAddress
+  private let server: ServerAccess
   private let channel: String
   private let patience: Double
   private let notice: (String) -> Void
@@ -75,7 +75,7 @@ public final class Publisher: WebSocketClientHandler {
   ///   - patience: seconds for which a message is tried again before it counts as failed.
   ///   - notice: told when something is tried again.
   public init(
-    loop: EventLoop, server: ServerAddress, channel: String, patience: Double = 60,
+    loop: EventLoop, server: ServerAccess, channel: String, patience: Double = 60,
     notice: @escaping (String) -> Void = { _ in }
   ) {
     self.loop = loop
@@ -183,8 +183,11 @@ public final class Publisher: WebSocketClientHandler {
   // MARK: Connection
 
   private func connect() {
-    socket = WebSocketClient(
-      loop: loop, url: server.webSocket("/v1/events"), subprotocols: ["touchline.v1"], handler: self)
+    do throws(RequestFailure) {
+      socket = try server.connect(loop, handler: self)
+    } catch {
+      loop.schedule(after: 0) { [self] in fail(error) }
+    }
   }
 
   private func reconnect(_ problem: String) {
@@ -201,7 +204,7 @@ public final class Publisher: WebSocketClientHandler {
     failingSince = since
     let wait = backoff.next(using: &random)
     guard hasConnected, loop.now + wait - since <= patience else {
-      fail(problem)
+      fail(RequestFailure(unreachable: problem, server))
       return
     }
     tell("\(problem); trying again in \(JSONWriter.seconds(wait)) s")
@@ -215,8 +218,7 @@ public final class Publisher: WebSocketClientHandler {
     notice(text)
   }
 
-  private func fail(_ problem: String) {
-    let failure = RequestFailure(unreachable: problem, server)
+  private func fail(_ failure: RequestFailure) {
     pause?.cancel()
     pause = nil
     let waiting = items
@@ -262,5 +264,7 @@ public final class Publisher: WebSocketClientHandler {
   }
 
   /// No connection came about.
-  public func failed(_ client: WebSocketClient, _ error: WebSocketClientError) { reconnect("\(error)") }
+  public func failed(_ client: WebSocketClient, _ error: WebSocketClientError) {
+    if let refusal = RequestFailure(final: error, server) { fail(refusal) } else { reconnect("\(error)") }
+  }
 }

@@ -39,7 +39,7 @@ public final class PushReceiver {
   ///   - registrations: what to register, with the tokens that were kept.
   ///   - waits: whether a server that isn't there yet is waited for.
   public init(
-    loop: EventLoop, server: ServerAddress, registrations: [PushRegistration], waits: Bool = false,
+    loop: EventLoop, server: ServerAccess, registrations: [PushRegistration], waits: Bool = false,
     handler: @escaping (PushEvent) -> Void
   ) {
     self.handler = handler

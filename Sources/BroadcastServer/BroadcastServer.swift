@@ -55,13 +55,15 @@ public final class BroadcastServer {
       }
     }
     registry = SessionRegistry(loop: loop, keepAlive: configuration.keepAlive)
+    var random = environment.random
+    let requests = RequestLog(epoch: StreamPosition.randomEpoch(using: &random), log: log)
     let service = Service(
+      loop: loop, requests: requests,
       provider: ProviderAPI(hub: hub, access: access, strictness: configuration.strictness),
       device: DeviceAPI(hub: hub, pushes: pushes, access: access, log: log),
       local: LocalAPI(
         hub: hub, pushes: pushes, registry: registry, access: access,
-        origins: Origins(allowed: configuration.origins),
-        startedAt: Date()))
+        origins: Origins(allowed: configuration.origins), requests: requests, startedAt: Date()))
     main = try HTTPServer(
       loop: loop,
       options: Self.options(
@@ -200,11 +202,17 @@ public struct OpenToAll: Error, CustomStringConvertible {
 
 /// Sends each request to the part of the interface that it belongs to.
 private final class Service: HTTPService {
+  private let loop: EventLoop
+  private let requests: RequestLog
   private let provider: ProviderAPI
   private let device: DeviceAPI
   private let local: LocalAPI
 
-  init(provider: ProviderAPI, device: DeviceAPI, local: LocalAPI) {
+  init(
+    loop: EventLoop, requests: RequestLog, provider: ProviderAPI, device: DeviceAPI, local: LocalAPI
+  ) {
+    self.loop = loop
+    self.requests = requests
     self.provider = provider
     self.device = device
     self.local = local
@@ -212,10 +220,14 @@ private final class Service: HTTPService {
 
   func respond(to request: HTTPRequest, _ exchange: HTTPExchange) {
     let segments = Self.segments(request)
-    if DeviceAPI.owns(segments) {
-      exchange.answer(device.answer(request, segments: segments))
-    } else if ProviderAPI.owns(segments) {
-      exchange.answer(provider.answer(request, segments: segments))
+    if ProviderAPI.owns(segments) {
+      let logged = LoggedRequest(request, at: provider.hub.now, clock: loop.now)
+      let answer =
+        DeviceAPI.owns(segments)
+        ? device.answer(request, segments: segments) : provider.answer(request, segments: segments)
+      let answered = loop.now
+      exchange.answer(answer.response)
+      requests.add(logged, status: answer.response.status, answer.facts, clock: answered)
     } else {
       local.answer(request, segments: segments, exchange)
     }

@@ -53,6 +53,8 @@ final class ChannelRoom {
   /// What became of its deliveries.
   let counts = DeliveryCounts()
 
+  /// What its devices may have been sent already.
+  private(set) var sentSoFar: SentSoFar
   /// What became of the last messages.
   private(set) var messages = MessageLog()
   private var intents = IntentBoard()
@@ -69,6 +71,7 @@ final class ChannelRoom {
     self.channel = channel
     self.definition = definition
     self.hub = hub
+    sentSoFar = SentSoFar(stored: channel.stored)
   }
 
   // MARK: Subscribers
@@ -98,6 +101,7 @@ final class ChannelRoom {
       case .deliver(let delivery):
         let record = messages.delivered(delivery, subscribers: subscribers.count)
         let broadcast = Broadcast(delivery, room: self, record: record)
+        sentSoFar.sent(delivery.message.payload)
         for subscriber in subscribers { subscriber.deliver(broadcast) }
       }
     }

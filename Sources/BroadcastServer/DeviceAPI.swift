@@ -19,10 +19,13 @@ struct DeviceAPI {
     segments.count == 3 && segments[0] == "3" && segments[1] == "device"
   }
 
-  /// Answers a request.
-  func answer(_ request: HTTPRequest, segments: [Substring]) -> HTTPResponse {
+  /// Answers a request, and tells what it found out about it.
+  func answer(_ request: HTTPRequest, segments: [Substring]) -> ProviderAnswer {
     let given = request.header("apns-id")
     let id = given.flatMap { RequestID($0) }
+    var facts = RequestFacts()
+    let echoed = (id ?? hub.newRequestID()).text
+    facts.requestID = echoed
     var response: HTTPResponse
     do throws(AnswerError) {
       guard request.method == "POST" else {
@@ -35,19 +38,20 @@ struct DeviceAPI {
           "apns-id is \"\(given.prefix(60))\"; a UUID such as 2288cf3f-70d8-46a6-97d7-dd5d00867127 was expected"
         )
       }
-      response = try push(request, String(segments[2]), id, caller)
+      response = try push(request, String(segments[2]), id, caller, &facts)
     } catch {
+      facts.refused(error)
       response = error.providerResponse
     }
-    response.headers.insert(("apns-id", (id ?? hub.newRequestID()).text), at: 0)
-    return response
+    response.headers.insert(("apns-id", echoed), at: 0)
+    return ProviderAnswer(response: response, facts: facts)
   }
 
-  private func push(_ request: HTTPRequest, _ text: String, _ id: RequestID?, _ caller: Caller)
-    throws(AnswerError)
-    -> HTTPResponse
-  {
+  private func push(
+    _ request: HTTPRequest, _ text: String, _ id: RequestID?, _ caller: Caller, _ facts: inout RequestFacts
+  ) throws(AnswerError) -> HTTPResponse {
     let token = try known(text)
+    facts.app = token.app.identifier
     let topic = try topic(request)
     try access.checkPublishing(for: topic.app, by: caller)
     guard token.app == topic.app else {
@@ -62,7 +66,10 @@ struct DeviceAPI {
     switch token {
     case .current(let current): entry = current
     case .past(let past):
-      if let answer = past.lastAnswer?.answer(to: id, at: hub.now) { return success(answer, nil) }
+      if let answer = past.lastAnswer?.answer(to: id, at: hub.now) {
+        facts.push = AcceptedPush(answer, pushes.records[answer.uniqueID], findings: [])
+        return success(answer, nil)
+      }
       var error = refuse(past.reason, "\(past.detail), since \(Self.iso(past.since))")
       error.goneSince = past.since
       throw error
@@ -73,7 +80,8 @@ struct DeviceAPI {
       payload, requestID: id, priority: priority, expiration: expiration, collapseID: collapseID)
     do throws(Refusal) {
       let answer = try pushes.accept(message, for: entry)
-      if !answer.isRepetition { diagnose(request.body, payload, entry) }
+      let findings = answer.isRepetition ? [] : diagnose(request.body, payload, entry)
+      facts.push = AcceptedPush(answer, pushes.records[answer.uniqueID], findings: findings)
       return success(answer, entry)
     } catch {
       var refusal = AnswerError(error)
@@ -174,25 +182,29 @@ struct DeviceAPI {
     }
   }
 
-  /// Logs what would go wrong with a push on the device, and a channel that a start names in vain: the sender is
-  /// answered 200 all the same, as by Apple.
-  private func diagnose(_ body: [UInt8], _ payload: Payload, _ entry: RegisteredToken) {
-    let what = "a push to \(entry.token) (\(entry.registration.activity ?? "\(entry.inbox.app), start"))"
+  /// Finds what would go wrong with a push on the device, such as a channel that a start names in vain, and logs each
+  /// kind once a token: the sender is answered 200 all the same, as by Apple.
+  private func diagnose(_ body: [UInt8], _ payload: Payload, _ entry: RegisteredToken) -> [Finding] {
     var definition: ChannelDefinition?
+    var findings: [Finding] = []
     if case .channel(let name) = payload.start?.input {
       definition = hub.knownRoom(name)?.definition
       if definition?.settings.app != entry.inbox.app {
-        log(
-          .warning, "\(what): aps.input-push-channel names no channel of the app; the device starts nothing")
+        findings.append(
+          Finding(
+            .error, "unknown-channel", key: "aps.input-push-channel",
+            "names no channel of the app; the device starts nothing",
+            position: SourcePosition(line: 1, column: 1)))
       }
     }
-    for finding in PayloadDiagnosis.findings(
-      body: body, to: .device, definition: definition, now: hub.now)
-    where entry.isFirst("\(finding.kind) \(finding.key)") {
+    findings += PayloadDiagnosis.findings(body: body, to: .device, definition: definition, now: hub.now)
+    let what = "a push to \(entry.token) (\(entry.registration.activity ?? "\(entry.inbox.app), start"))"
+    for finding in findings where entry.isFirst("\(finding.kind) \(finding.key)") {
       log(
         .warning,
         "\(what): \(finding.key) \(finding.message) [\(finding.kind); further cases are not logged]")
     }
+    return findings
   }
 
   private static func iso(_ date: Date) -> String { date.formatted(.iso8601) }

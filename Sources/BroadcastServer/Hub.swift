@@ -209,7 +209,7 @@ final class Hub {
   func publish(
     _ payload: Result<Payload, Refusal>, requestID: RequestID?, priority: Priority, expiration: Expiration,
     into room: ChannelRoom
-  ) throws(AnswerError) -> PublishResult {
+  ) throws(AnswerError) -> Publication {
     let message: Message
     do throws(Refusal) {
       try room.channel.checkExpiration(expiration)
@@ -219,9 +219,10 @@ final class Hub {
     } catch {
       throw AnswerError(error)
     }
+    let before = room.sentSoFar
     let result = try publish(message, into: room)
-    if !result.isRepetition { diagnose(message.payload, in: room) }
-    return result
+    let findings = result.isRepetition ? [] : diagnose(message.payload, in: room)
+    return Publication(message, result, in: room, before: before, findings: findings)
   }
 
   /// Publishes into a channel.
@@ -288,16 +289,17 @@ final class Hub {
 
   // MARK: Diagnosis
 
-  /// Logs what would go wrong with a payload on a device, each kind once a channel.
-  private func diagnose(_ payload: Payload, in room: ChannelRoom) {
+  /// Finds what would go wrong with a payload on a device, and logs each kind once a channel.
+  private func diagnose(_ payload: Payload, in room: ChannelRoom) -> [Finding] {
     let body = Array("{\"aps\":".utf8) + payload.aps + Array("}".utf8)
-    for finding in PayloadDiagnosis.findings(body: body, definition: room.definition, now: now)
-    where room.isFirst(finding) {
+    let findings = PayloadDiagnosis.findings(body: body, definition: room.definition, now: now)
+    for finding in findings where room.isFirst(finding) {
       log(
         .warning,
         "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(finding.key) \(finding.message) [\(finding.kind); further cases are not logged]"
       )
     }
+    return findings
   }
 
   /// Logs something about a channel's publisher once.

@@ -9,6 +9,7 @@ struct LocalAPI {
   let registry: SessionRegistry
   let access: AccessControl
   let origins: Origins
+  let requests: RequestLog
   let startedAt: Date
 
   /// Where a path leads.
@@ -21,10 +22,11 @@ struct LocalAPI {
     case message(channel: String, id: String)
     case push(String)
     case session
+    case requests
 
     var methods: [String] {
       switch self {
-      case .root, .health, .stream, .message, .push, .session: ["GET", "HEAD"]
+      case .root, .health, .stream, .message, .push, .session, .requests: ["GET", "HEAD"]
       case .channels: ["GET", "HEAD", "POST"]
       case .channel: ["GET", "HEAD", "DELETE"]
       }
@@ -38,6 +40,7 @@ struct LocalAPI {
     if segments.count == 2, segments[1] == "channels" { return .channels }
     if segments.count == 2, segments[1] == "events" { return .session }
     if segments.count == 3, segments[1] == "pushes" { return .push(String(segments[2])) }
+    if segments.count == 2, segments[1] == "requests" { return .requests }
     guard segments.count >= 3, segments[1] == "channels" else { return nil }
     guard let name = segments[2].removingPercentEncoding else { return nil }
     if segments.count == 3 { return .channel(name) }
@@ -58,10 +61,14 @@ struct LocalAPI {
         throw AnswerError.methodNotAllowed(request.method, allowed: route.methods)
       }
       try origins.check(request)
-      if case .stream(let name) = route { return try stream(request, name, exchange) }
-      var response = try response(to: request, route)
-      response.headers += origins.headers(for: request)
-      exchange.answer(response)
+      switch route {
+      case .stream(let name): try stream(request, name, exchange)
+      case .requests: try readRequests(request, exchange)
+      default:
+        var response = try response(to: request, route)
+        response.headers += origins.headers(for: request)
+        exchange.answer(response)
+      }
     } catch {
       exchange.answer(Self.response(error))
     }
@@ -103,7 +110,7 @@ struct LocalAPI {
       }
       try access.checkPublishing(for: record.app, by: caller)
       return Self.json(200, record.json)
-    case .session, .stream:
+    case .session, .stream, .requests:
       var error = AnswerError(
         status: 426, reason: "UpgradeRequired",
         message: "/v1/events is a WebSocket; connect with ws:// and the subprotocol touchline.v1")
@@ -118,8 +125,7 @@ struct LocalAPI {
       try origins.check(request)
       switch Self.route(segments) {
       case .session:
-        let caller = try access.caller(of: request)
-        return .accept(Session(hub: hub, pushes: pushes, registry: registry, access: access, caller: caller))
+        return .accept(session(request, by: try access.caller(of: request)))
       case .stream(let name): return .accept(try session(request, name))
       default:
         throw AnswerError(
@@ -141,12 +147,15 @@ struct LocalAPI {
           "this is a stream: connect a WebSocket, or ask with \"Accept: text/event-stream\" (curl -N does, and EventSource in a browser)"
       )
     }
-    let session = try session(request, name)
+    begin(try session(request, name), request, exchange)
+  }
+
+  private func begin(_ stream: any StreamHandler, _ request: HTTPRequest, _ exchange: HTTPExchange) {
     let headers = Self.streamHeaders + origins.headers(for: request)
     if request.method == "HEAD" {
       exchange.answer(HTTPResponse(status: 200, headers: headers))
     } else {
-      exchange.stream(headers: headers, handler: session)
+      exchange.stream(headers: headers, handler: stream)
     }
   }
 
@@ -156,8 +165,15 @@ struct LocalAPI {
     let position = try position(request)
     let room = try room(name)
     try access.checkSubscribing(to: room, by: caller)
-    return Session(
-      hub: hub, pushes: pushes, registry: registry, access: access, caller: caller, initial: (room, position))
+    return session(request, by: caller, initial: (room, position))
+  }
+
+  private func session(
+    _ request: HTTPRequest, by caller: Caller, initial: (room: ChannelRoom, since: StreamPosition?)? = nil
+  ) -> Session {
+    Session(
+      hub: hub, pushes: pushes, registry: registry, access: access, caller: caller, requests: requests,
+      userAgent: request.header("user-agent"), initial: initial)
   }
 
   private static let streamHeaders = [("content-type", "text/event-stream"), ("cache-control", "no-store")]
@@ -190,6 +206,33 @@ struct LocalAPI {
 
   private func room(_ name: String) throws(AnswerError) -> ChannelRoom {
     do throws(Refusal) { return try hub.room(named: name) } catch { throw AnswerError(error).asLocal }
+  }
+
+  // MARK: Request log
+
+  /// The last provider requests, or a stream of them.
+  private func readRequests(_ request: HTTPRequest, _ exchange: HTTPExchange) throws(AnswerError) {
+    let caller = try access.caller(of: request)
+    try access.checkProvider(caller)
+    // A token in the query belongs to the caller, not to the question.
+    var query = try RequestQuery(request.query.filter { $0.name != "token" })
+    if case .provider(let provider) = caller.kind { query.filter.owns = provider.owns }
+    guard request.header("accept")?.lowercased().contains("text/event-stream") == true else {
+      var response = Self.json(200, requests.answer(query))
+      response.headers += origins.headers(for: request)
+      return exchange.answer(response)
+    }
+    // Which a browser sends by itself when it comes back.
+    if let text = request.header("last-event-id"), !text.isEmpty {
+      query.after = try RequestQuery.position("Last-Event-ID", text)
+    }
+    let next =
+      query.after.map { requests.next(after: $0) }
+      ?? requests.first(ofNewest: query.limit, taking: query.filter)
+    let stream = RequestStream(
+      log: requests, registry: registry, environment: hub.environment, access: access, caller: caller,
+      filter: query.filter, next: next)
+    begin(stream, request, exchange)
   }
 
   // MARK: Channels
@@ -294,6 +337,7 @@ struct LocalAPI {
       Push       POST /3/device/<token>                         as to APNs; touchline watch --push-token prints one
       Watch      /v1/channels/<id-or-alias>/events              WebSocket, or Accept: text/event-stream
                  /v1/events                                     WebSocket, subprotocol touchline.v1
+      Requests   GET /v1/requests                               what was asked, answered, and came of it
       Health     GET /healthz
 
       Channels here (\(rooms.count)):

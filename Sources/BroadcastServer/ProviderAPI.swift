@@ -17,6 +17,13 @@ struct ProviderAPI {
     case allChannels(String)
     case broadcast(String)
 
+    /// The bundle id in the path, as it was written.
+    var bundle: String {
+      switch self {
+      case .channels(let bundle), .allChannels(let bundle), .broadcast(let bundle): bundle
+      }
+    }
+
     var methods: [String] {
       switch self {
       case .channels: ["GET", "POST", "DELETE"]
@@ -42,23 +49,27 @@ struct ProviderAPI {
     segments.first.map { !$0.isEmpty && $0.allSatisfy(\.isNumber) } ?? false
   }
 
-  /// Answers a request.
-  func answer(_ request: HTTPRequest, segments: [Substring]) -> HTTPResponse {
+  /// Answers a request, and tells what it found out about it.
+  func answer(_ request: HTTPRequest, segments: [Substring]) -> ProviderAnswer {
     let given = request.header("apns-request-id")
     let requestID = given.flatMap { RequestID($0) }
     let echoed = (requestID ?? hub.newRequestID()).text
+    var facts = RequestFacts()
+    facts.requestID = echoed
     var response: HTTPResponse
     do throws(AnswerError) {
-      response = try accepted(request, segments: segments, requestID: requestID, given: given)
+      response = try accepted(request, segments: segments, requestID: requestID, given: given, &facts)
     } catch {
+      facts.refused(error)
       response = error.providerResponse
     }
     response.headers.insert(("apns-request-id", echoed), at: 0)
-    return response
+    return ProviderAnswer(response: response, facts: facts)
   }
 
   private func accepted(
-    _ request: HTTPRequest, segments: [Substring], requestID: RequestID?, given: String?
+    _ request: HTTPRequest, segments: [Substring], requestID: RequestID?, given: String?,
+    _ facts: inout RequestFacts
   ) throws(AnswerError) -> HTTPResponse {
     guard let route = Self.route(segments) else {
       throw refuse(
@@ -69,6 +80,7 @@ struct ProviderAPI {
     guard route.methods.contains(request.method) else {
       throw AnswerError.methodNotAllowed(request.method, allowed: route.methods)
     }
+    facts.app = route.bundle
     let caller = try access.provider(of: request)
     if let given, requestID == nil {
       throw refuse(
@@ -80,12 +92,13 @@ struct ProviderAPI {
     case .channels(let bundle):
       let app = try app(bundle, caller)
       switch request.method {
-      case "POST": return try create(request, app)
-      case "GET": return try read(request, app)
-      default: return try delete(request, app)
+      case "POST": return try create(request, app, &facts)
+      case "GET": return try read(request, app, &facts)
+      default: return try delete(request, app, &facts)
       }
     case .allChannels(let bundle): return try list(try app(bundle, caller))
-    case .broadcast(let bundle): return try broadcast(request, try app(bundle, caller), requestID)
+    case .broadcast(let bundle):
+      return try broadcast(request, try app(bundle, caller), requestID, &facts)
     }
   }
 
@@ -104,8 +117,11 @@ struct ProviderAPI {
 
   // MARK: Management
 
-  private func create(_ request: HTTPRequest, _ app: BundleID) throws(AnswerError) -> HTTPResponse {
+  private func create(
+    _ request: HTTPRequest, _ app: BundleID, _ facts: inout RequestFacts
+  ) throws(AnswerError) -> HTTPResponse {
     let room = try hub.create(ChannelDefinition(settings: try settings(request, app)))
+    facts.found(room)
     return HTTPResponse(status: 201, headers: [("apns-channel-id", room.channel.id.base64)])
   }
 
@@ -150,15 +166,19 @@ struct ProviderAPI {
     return ChannelSettings(app: app, storagePolicy: storagePolicy)
   }
 
-  private func read(_ request: HTTPRequest, _ app: BundleID) throws(AnswerError) -> HTTPResponse {
-    let room = try registered(try channelName(request), app)
+  private func read(
+    _ request: HTTPRequest, _ app: BundleID, _ facts: inout RequestFacts
+  ) throws(AnswerError) -> HTTPResponse {
+    let room = try registered(try channelName(request, &facts), app, &facts)
     let body =
       "{\"message-storage-policy\":\(room.channel.settings.storagePolicy.rawValue),\"push-type\":\"LiveActivity\"}"
     return HTTPResponse(status: 200, headers: [("content-type", "application/json")], body: Array(body.utf8))
   }
 
-  private func delete(_ request: HTTPRequest, _ app: BundleID) throws(AnswerError) -> HTTPResponse {
-    try hub.delete(try registered(try channelName(request), app))
+  private func delete(
+    _ request: HTTPRequest, _ app: BundleID, _ facts: inout RequestFacts
+  ) throws(AnswerError) -> HTTPResponse {
+    try hub.delete(try registered(try channelName(request, &facts), app, &facts))
     return HTTPResponse(status: 204)
   }
 
@@ -172,17 +192,17 @@ struct ProviderAPI {
   // MARK: Broadcast
 
   private func broadcast(
-    _ request: HTTPRequest, _ app: BundleID, _ requestID: RequestID?
+    _ request: HTTPRequest, _ app: BundleID, _ requestID: RequestID?, _ facts: inout RequestFacts
   ) throws(AnswerError) -> HTTPResponse {
-    let name = try channelName(request)
+    let name = try channelName(request, &facts)
     try request.checkPushType()
     let expiration = try expiration(request)
     let priority = try priority(request)
-    let room = try registered(name, app)
-    noteOmissions(request, room)
-    let result: PublishResult
+    let room = try registered(name, app, &facts)
+    noteOmissions(request, room, &facts)
+    let publication: Publication
     do throws(AnswerError) {
-      result = try hub.publish(
+      publication = try hub.publish(
         payload(request), requestID: requestID, priority: priority ?? .immediate,
         expiration: expiration ?? .once, into: room)
     } catch {
@@ -191,16 +211,21 @@ struct ProviderAPI {
       refusal.headers += room.channel.budgetReport(at: hub.now).headers
       throw refusal
     }
+    facts.publication = publication
+    let result = publication.result
     var headers = [("apns-unique-id", result.uniqueID.text), ("touchline-outcome", result.outcome.rawValue)]
     if result.isRepetition { headers.append(("touchline-repeated", "true")) }
     return HTTPResponse(status: 200, headers: headers + room.channel.budgetReport(at: hub.now).headers)
   }
 
   /// Reads the channel's name as far as it is well-formed: an id, or the alias of a channel that is there.
-  private func channelName(_ request: HTTPRequest) throws(AnswerError) -> String {
+  private func channelName(
+    _ request: HTTPRequest, _ facts: inout RequestFacts
+  ) throws(AnswerError) -> String {
     guard let name = request.header("apns-channel-id"), !name.isEmpty else {
       throw refuse(.missingChannelID, "the header apns-channel-id is missing")
     }
+    facts.channel = name
     guard ChannelID(name) != nil || hub.knownRoom(name) != nil else {
       throw refuse(
         .badChannelID,
@@ -209,7 +234,9 @@ struct ProviderAPI {
     return name
   }
 
-  private func registered(_ name: String, _ app: BundleID) throws(AnswerError) -> ChannelRoom {
+  private func registered(
+    _ name: String, _ app: BundleID, _ facts: inout RequestFacts
+  ) throws(AnswerError) -> ChannelRoom {
     guard let room = hub.knownRoom(name), room.channel.settings.app == app else {
       // The digits of a push token are base64 as well.
       throw refuse(
@@ -218,6 +245,7 @@ struct ProviderAPI {
           ? "this is a device's push token; a push to a device is POST /3/device/<token>"
           : "the app \(app) has no channel \(name); was it deleted, or created for another app?")
     }
+    facts.found(room)
     return room
   }
 
@@ -243,9 +271,10 @@ struct ProviderAPI {
   }
 
   /// Real senders leave out headers that Apple documents as required; they are told once.
-  private func noteOmissions(_ request: HTTPRequest, _ room: ChannelRoom) {
+  private func noteOmissions(_ request: HTTPRequest, _ room: ChannelRoom, _ facts: inout RequestFacts) {
     for (name, meaning) in [("apns-priority", "10"), ("apns-expiration", "0")]
     where request.header(name) == nil {
+      facts.defaults.append((name, meaning))
       hub.note(name, "a broadcast came without \(name), which Apple requires; taken as \(meaning)", in: room)
     }
   }

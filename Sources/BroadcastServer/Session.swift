@@ -6,7 +6,7 @@ import SubscriberProtocol
 ///
 /// A one-channel stream, as WebSocket or as server-sent events, is a session that begins with a subscription; a
 /// multiplexed one begins empty. Both understand the same frames.
-final class Session: StreamHandler, Subscriber, IntentListener, RegisteredDevice {
+final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener, RegisteredDevice {
   private struct Subscription {
     let room: ChannelRoom
     var receipts: Receipts
@@ -25,6 +25,8 @@ final class Session: StreamHandler, Subscriber, IntentListener, RegisteredDevice
   private let access: AccessControl
   private let caller: Caller
   private var cancelExpiry: (() -> Void)?
+  private let requests: RequestLog
+  private let userAgent: String?
   private let initial: (room: ChannelRoom, since: StreamPosition?)?
   private var subscriptions: [ChannelID: Subscription] = [:]
   private var listening: [ChannelID: ChannelRoom] = [:]
@@ -32,14 +34,17 @@ final class Session: StreamHandler, Subscriber, IntentListener, RegisteredDevice
   /// How the connection is closed once everything that waits was sent.
   private var farewell: (code: UInt16, reason: String)?
   private(set) weak var connection: Connection?
-  /// Since when something waits that the peer doesn't take, in the loop's seconds.
   private(set) var stalledSince: Double?
 
-  /// When the last ping went out, in the loop's seconds.
   var lastPing: Double = 0
 
+  /// - Parameters:
+  ///   - caller: who it is for.
+  ///   - userAgent: what the client calls itself, for the request log.
+  ///   - initial: the subscription that it begins with.
   init(
     hub: Hub, pushes: PushRegistry, registry: SessionRegistry, access: AccessControl, caller: Caller,
+    requests: RequestLog, userAgent: String?,
     initial: (room: ChannelRoom, since: StreamPosition?)? = nil
   ) {
     self.hub = hub
@@ -47,6 +52,8 @@ final class Session: StreamHandler, Subscriber, IntentListener, RegisteredDevice
     self.registry = registry
     self.access = access
     self.caller = caller
+    self.requests = requests
+    self.userAgent = userAgent
     self.initial = initial
   }
 
@@ -56,17 +63,26 @@ final class Session: StreamHandler, Subscriber, IntentListener, RegisteredDevice
     self.connection = connection
     lastPing = connection.lastHeard
     registry.add(self)
-    expireWithToken()
+    cancelExpiry = caller.closeWhenExpired(in: hub.environment) { [weak self] in
+      self?.close(code: $0, reason: $1)
+    }
     if connection.kind == .eventStream { enqueue(OutgoingBytes(raw: EventStreamText.retry)) }
     if let initial { subscribe(to: initial.room, since: initial.since, requestID: nil) }
   }
 
   func received(text: [UInt8], _ connection: Connection) {
     do throws(FrameError) {
-      carryOut(try ClientFrame(text))
+      let frame = try ClientFrame(text)
+      if case .channel(let name, .publish(let publish)) = frame.subject {
+        self.publish(publish, name, requestID: frame.requestID, bytes: text.count)
+      } else {
+        carryOut(frame)
+      }
     } catch {
       switch error {
-      case .refused(let frame): send(.error(frame))
+      case .refused(let frame, let type):
+        if type == "publish" { log(refused: frame, bytes: text.count) }
+        send(.error(frame))
       case .broken(let problem):
         send(.error(ErrorFrame(reason: "BrokenFrame", message: problem)))
         connection.close(code: 1007, reason: problem)
@@ -97,14 +113,6 @@ final class Session: StreamHandler, Subscriber, IntentListener, RegisteredDevice
   func close(code: UInt16, reason: String) { connection?.close(code: code, reason: reason) }
 
   // MARK: Access
-
-  private func expireWithToken() {
-    guard let expires = caller.expires else { return }
-    let seconds = max(0, expires.timeIntervalSince(hub.now))
-    cancelExpiry = hub.environment.schedule(seconds) { [weak self] in
-      self?.close(code: 4001, reason: "the token expired; connect again with a new one")
-    }
-  }
 
   /// The keys changed: whoever lost what the session lives on is closed.
   func recheckAccess() {
@@ -161,7 +169,8 @@ final class Session: StreamHandler, Subscriber, IntentListener, RegisteredDevice
         send(.listening(channel: room.channel.id.base64, requestID: frame.requestID?.text))
         listening[room.channel.id] = room
         room.listen(self, at: hub.now)
-      case .publish(let publish): try self.publish(publish, requestID: frame.requestID, into: room)
+      // Carried out apart: it goes into the request log.
+      case .publish: break
       }
     } catch {
       send(.error(error.frame(channel: name, requestID: frame.requestID?.text)))
@@ -265,20 +274,52 @@ final class Session: StreamHandler, Subscriber, IntentListener, RegisteredDevice
 
   func hear(_ intent: IntentFrame) { send(.intent(intent)) }
 
-  private func publish(
-    _ publish: ClientFrame.Publish, requestID: RequestID?, into room: ChannelRoom
-  ) throws(AnswerError) {
-    try access.checkPublishing(for: room.channel.settings.app, by: caller)
-    let result = try hub.publish(
-      publish.payload, requestID: requestID, priority: publish.priority, expiration: publish.expiration,
-      into: room)
-    send(
-      .published(
-        PublishedFrame(
-          channel: room.channel.id.base64, requestID: requestID?.text, uniqueID: result.uniqueID.text,
-          outcome: result.outcome,
-          budget: JSONText(compacting: room.channel.budgetReport(at: hub.now).json.utf8),
-          isRepetition: result.isRepetition)))
+  private func publish(_ publish: ClientFrame.Publish, _ name: String, requestID: RequestID?, bytes: Int) {
+    let logged = logged(bytes)
+    var facts = RequestFacts()
+    facts.channel = name
+    facts.requestID = requestID?.text
+    var status = 200
+    do throws(AnswerError) {
+      let room = try room(name)
+      facts.found(room)
+      try access.checkPublishing(for: room.channel.settings.app, by: caller)
+      let publication = try hub.publish(
+        publish.payload, requestID: requestID, priority: publish.priority,
+        expiration: publish.expiration, into: room)
+      facts.publication = publication
+      let result = publication.result
+      send(
+        .published(
+          PublishedFrame(
+            channel: room.channel.id.base64, requestID: requestID?.text,
+            uniqueID: result.uniqueID.text, outcome: result.outcome,
+            budget: JSONText(compacting: room.channel.budgetReport(at: hub.now).json.utf8),
+            isRepetition: result.isRepetition)))
+    } catch {
+      facts.refused(error)
+      status = error.status
+      send(.error(error.frame(channel: name, requestID: requestID?.text)))
+    }
+    requests.add(logged, status: status, facts, clock: registry.now)
+  }
+
+  /// A `publish` frame was refused before its channel was looked for. A frame has no status: the log tells the one that
+  /// the provider API would have answered.
+  private func log(refused frame: ErrorFrame, bytes: Int) {
+    var facts = RequestFacts()
+    facts.channel = frame.channel
+    facts.requestID = frame.requestID
+    facts.refused(frame.reason, frame.message)
+    let status = RefusalReason(rawValue: frame.reason)?.status ?? 400
+    requests.add(logged(bytes), status: status, facts, clock: registry.now)
+  }
+
+  private func logged(_ bytes: Int) -> LoggedRequest {
+    let name = initial.map { $0.room.channel.alias?.name ?? $0.room.channel.id.pathSegment }
+    return LoggedRequest(
+      frame: bytes, path: name.map { "/v1/channels/\($0)/events" } ?? "/v1/events",
+      remoteAddress: connection?.remoteAddress ?? "", userAgent: userAgent, at: hub.now, clock: registry.now)
   }
 
   // MARK: Sending
@@ -351,7 +392,6 @@ final class Session: StreamHandler, Subscriber, IntentListener, RegisteredDevice
     }
   }
 
-  /// Sends something to a silent peer, so that it answers or is found gone.
   func keepAlive() {
     guard let connection, connection.isOpen else { return }
     switch connection.kind {

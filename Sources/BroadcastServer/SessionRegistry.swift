@@ -1,11 +1,25 @@
 import EventLoop
 
+/// A connection that is kept alive, and dropped when its peer is gone or reads nothing.
+protocol RegisteredStream: AnyObject {
+  var connection: Connection? { get }
+  /// Since when something waits that the peer doesn't take, in the loop's seconds.
+  var stalledSince: Double? { get }
+  /// When the last ping went out, in the loop's seconds.
+  var lastPing: Double { get set }
+  /// Sends something to a silent peer, so that it answers or is found gone.
+  func keepAlive()
+  /// The keys changed: whoever lost what the stream lives on is closed.
+  func recheckAccess()
+  func close(code: UInt16, reason: String)
+}
+
 /// All sessions of a server, and the one timer that keeps them alive.
 ///
 /// One sweep for all instead of a timer a connection: libwebsockets' own list of timers is walked from its head, so
 /// thousands of them cost thousands of steps each.
 final class SessionRegistry {
-  private var sessions: [ObjectIdentifier: Session] = [:]
+  private var sessions: [ObjectIdentifier: any RegisteredStream] = [:]
   private let loop: EventLoop
   private let keepAlive: KeepAlive
   private var timer: LoopTimer?
@@ -22,9 +36,9 @@ final class SessionRegistry {
   /// The loop's time in seconds.
   var now: Double { loop.now }
 
-  func add(_ session: Session) { sessions[ObjectIdentifier(session)] = session }
+  func add(_ session: any RegisteredStream) { sessions[ObjectIdentifier(session)] = session }
 
-  func remove(_ session: Session) { sessions[ObjectIdentifier(session)] = nil }
+  func remove(_ session: any RegisteredStream) { sessions[ObjectIdentifier(session)] = nil }
 
   func recheckAccess() {
     for session in sessions.values { session.recheckAccess() }

@@ -46,8 +46,9 @@ public struct ClientFrame: Sendable {
 public enum FrameError: Error, Sendable {
   /// The frame is no JSON object: the connection is closed after it.
   case broken(String)
-  /// The frame is understood and wrong: an error is answered and the connection goes on.
-  case refused(ErrorFrame)
+  /// The frame is understood and wrong: an error is answered and the connection goes on. `type` is the frame's, as far as
+  /// it has one.
+  case refused(ErrorFrame, type: String?)
 }
 
 extension ClientFrame {
@@ -83,7 +84,9 @@ extension ClientFrame {
     let requestID = id?.string.flatMap { RequestID($0) }
     let channel = root["channel"]?.string
     func refuse(_ reason: String, _ message: String) -> FrameError {
-      .refused(ErrorFrame(reason: reason, message: message, channel: channel, requestID: id?.string))
+      .refused(
+        ErrorFrame(reason: reason, message: message, channel: channel, requestID: id?.string),
+        type: root["type"]?.string)
     }
     if let id, requestID == nil {
       throw refuse(RefusalReason.badMessageID.rawValue, "request-id is \(id.described); a UUID was expected")

@@ -412,7 +412,7 @@ def local():
 
     # HEAD is GET without the body.
     for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/nobody", "/v1/events",
-                   "/v1/channels/plain/messages/7", "/v1/pushes/7"):
+                   "/v1/requests", "/v1/requests?x", "/v1/channels/plain/messages/7", "/v1/pushes/7"):
         head, get = exchange(port, "HEAD", target), exchange(port, "GET", target)
         same = [(a.status, [name for name, _ in a.headers]) for a in (head, get)]
         report.check(same[0] == same[1] and not head.body, f"HEAD {target}", same)
@@ -470,6 +470,41 @@ def messages():
     expect("readMessage", 404, "MessageNotKnown", exchange(port, "GET", "/v1/channels/told/messages/7"))
 
 
+def requests():
+    """The request log: what the requests before left there, every member of an entry, and a stream of it."""
+    def read(query=""):
+        return expect("readRequests", 200, None, exchange(port, "GET", "/v1/requests" + query)).json
+    stream = exchange(port, "GET", "/v1/requests?limit=1", {"accept": "text/event-stream"}, endless=True)
+    stream.body = stream.stream.readline()
+    expect("readRequests", 200, None, stream)
+    define("logged")
+    follower = exchange(port, "GET", "/v1/channels/logged/events", endless=True)
+    token = "bearer eyJhbGciOiJFUzI1NiIsImtpZCI6IkFCQzEyMzRERUYifQ.eyJpc3MiOiJURUFNMTIzNDU2In0.c2ln"
+    sent = broadcast("logged", aps(**{"state-date": 1}), apns_priority=None, authorization=token, user_agent="checker")
+    broadcast("logged", aps(), apns_priority="7")
+    seen = {name for entry in read("?limit=1000")["requests"] for name in entry}
+    wanted = set(document.root["components"]["schemas"]["RequestEntry"]["properties"])
+    report.check(seen == wanted, "RequestEntry", f"seen: {seen}, documented: {wanted}")
+    got = read("?channel=logged")
+    first, second = got["requests"]
+    report.check(first["apns-unique-id"] == sent.header("apns-unique-id") and second["reason"] == "BadPriority"
+                 and got["next"] == second["id"], "readRequests", got)
+    report.check(first["authorization"] == "bearer, key ABC1234DEF", "authorization", first)
+    report.check(read("?after=" + first["id"])["requests"] == [second], "after", first["id"])
+    report.check(len(read("?limit=3")["requests"]) == 3, "limit", "isn't kept")
+    for status, entry in (("200", first), ("4xx,5xx", second)):
+        report.check(read(f"?channel=logged&status={status}")["requests"] == [entry], "status", status)
+    report.check(read("?app=com.example.nobody") == {"requests": [], "next": got["next"]}, "app", "is not looked at")
+    while "BadPriority" not in (line := stream.stream.readline().decode()):
+        report.check(line, "readRequests", "the stream ended")
+    errors = document.errors({"$ref": "#/components/schemas/RequestEntry"}, json.loads(line.removeprefix("data: ")))
+    report.check(not errors, "a stream's entry", errors)
+    stream.socket.close()
+    follower.socket.close()
+    for query in ("?limt=1", "?limit=-1", "?limit=1001", "?limit=1&limit=1", "?after=7", "?status=2x", "?status="):
+        expect("readRequests", 400, "BadRequestParams", exchange(port, "GET", "/v1/requests" + query))
+
+
 def streams():
     target = "/v1/channels/plain/events"
 
@@ -514,7 +549,7 @@ def unmatched(slow):
         expect_unmatched("local-path", 404, "BadPath", exchange(port, "GET", target))
     expect_unmatched("local-path", 404, "BadPath", exchange(port, "GET", "/healthz", HANDSHAKE))
     for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/plain/messages/7", "/v1/events",
-                   "/v1/pushes/7"):
+                   "/v1/requests", "/v1/pushes/7"):
         expect_unmatched("local-method", 405, "MethodNotAllowed", exchange(port, "PUT", target))
 
     start, host = b"POST / HTTP/1.1\r\n", b"host: x\r\n"
@@ -606,6 +641,7 @@ local()
 definitions()
 messages()
 pushes()
+requests()
 streams()
 trouble()
 unmatched(slow)

@@ -4,7 +4,7 @@ import Testing
 @Suite("Help and the command line")
 struct HelpTests {
   static let commands = [
-    "serve", "channel", "publish", "play", "watch", "intents", "check", "token", "trust",
+    "serve", "channel", "publish", "play", "watch", "intents", "requests", "check", "token", "trust",
   ]
 
   @Test("--help tells on standard output what a command takes, with an example", arguments: commands)

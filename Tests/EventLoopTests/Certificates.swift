@@ -17,6 +17,9 @@ final class Certificates: Sendable {
   var otherChain: String { folder + "/other.pem" }
   var otherKey: String { folder + "/other.key" }
   var expiredChain: String { folder + "/expired.pem" }
+  var expiredKey: String { folder + "/expired.key" }
+  var strangeChain: String { folder + "/strange.pem" }
+  var strangeKey: String { folder + "/strange.key" }
   var clientChain: String { folder + "/client.pem" }
   var clientKey: String { folder + "/client.key" }
   var encryptedKey: String { folder + "/encrypted.key" }
@@ -24,6 +27,16 @@ final class Certificates: Sendable {
   var identity: TLSIdentity { TLSIdentity(certificateChain: .file(chain), privateKey: .file(key)) }
   var otherIdentity: TLSIdentity {
     TLSIdentity(certificateChain: .file(otherChain), privateKey: .file(otherKey))
+  }
+
+  var expiredIdentity: TLSIdentity {
+    TLSIdentity(certificateChain: .file(expiredChain), privateKey: .file(expiredKey))
+  }
+
+  /// For another host than where it is served.
+  var misnamedIdentity: TLSIdentity {
+    TLSIdentity(
+      certificateChain: .file(folder + "/misnamed.pem"), privateKey: .file(folder + "/misnamed.key"))
   }
 
   private init() throws {
@@ -35,15 +48,17 @@ final class Certificates: Sendable {
       new="openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
       $new -days 10 -subj "/CN=Touchline test authority" -keyout ca.key -out ca.pem \\
         -addext basicConstraints=critical,CA:TRUE
-      for name in server other expired client; do
+      for name in server other expired misnamed client; do
         days=10; subject="/CN=$name"; names="DNS:localhost,IP:127.0.0.1"
         [ $name = expired ] && days=-1
+        [ $name = misnamed ] && names="DNS:elsewhere.example,IP:127.0.0.9"
         [ $name = client ] && subject="/UID=com.example.scores/CN=Sender \\xc3\\xa4" && names="DNS:sender.example,email:a@example.com"
         openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -utf8 \\
           -subj "$(printf "$subject")" -keyout $name.key -out $name.csr
         printf "subjectAltName=$names\\n" > $name.ext
         openssl x509 -req -in $name.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days $days -extfile $name.ext -out $name.pem
       done
+      $new -days 10 -subj "/CN=strange" -keyout strange.key -out strange.pem
       openssl ec -in server.key -aes128 -passout pass:secret -out encrypted.key
       """
     let output = try run("/bin/bash", ["-c", script])

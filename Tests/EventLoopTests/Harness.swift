@@ -81,12 +81,25 @@ final class Recorder: StreamHandler, @unchecked Sendable {
 /// Echoes requests, and has a few paths that do more.
 final class TestService: HTTPService, @unchecked Sendable {
   let recorders = Box<[Recorder]>([])
+  let requests = Box<[HTTPRequest]>([])
   var refusal: HTTPResponse?
   var pending: [HTTPExchange] = []
   var echoes = true
 
   func respond(to request: HTTPRequest, _ exchange: HTTPExchange) {
+    requests.change { $0.append(request) }
     switch request.path {
+    case "/error":
+      exchange.answer(
+        HTTPResponse(status: 400, headers: [("apns-id", "A-b")], body: Array("{\"reason\":\"x\"}".utf8)))
+    case "/peer":
+      let peer = request.peer
+      let certificate = peer.clientCertificate.map {
+        "\($0.userIDs) \($0.commonNames) \($0.alternativeNames)"
+      }
+      exchange.answer(
+        HTTPResponse(
+          status: 200, body: Array("\(peer.isSecure) \(peer.httpVersion) \(certificate ?? "-")".utf8)))
     case "/later": pending.append(exchange)
     case "/events":
       let recorder = newRecorder()

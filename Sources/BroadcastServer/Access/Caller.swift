@@ -40,4 +40,16 @@ final class Caller {
     case .subscriber(let token): token.expires
     }
   }
+
+  /// Closes a connection when what was shown for it expires.
+  ///
+  /// - Returns: what cancels that; nil when nothing expires.
+  func closeWhenExpired(
+    in environment: HubEnvironment, _ close: @escaping (_ code: UInt16, _ reason: String) -> Void
+  ) -> (() -> Void)? {
+    guard let expires else { return nil }
+    return environment.schedule(max(0, expires.timeIntervalSince(environment.now()))) {
+      close(4001, "the token expired; connect again with a new one")
+    }
+  }
 }

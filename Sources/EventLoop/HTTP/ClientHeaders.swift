@@ -51,3 +51,17 @@ private let knownTokens: [String: UInt32] = {
   }
   return tokens
 }()
+
+/// Calls `body` with C copies of `strings`, which lws copies once more (lib/core-net/connect.c, lws_client_stash_create).
+func withCStrings<Result>(
+  _ strings: [String], _ body: ([UnsafePointer<CChar>]) throws(EventLoopError) -> Result
+) throws(EventLoopError) -> Result {
+  let copies = strings.map { string in
+    let bytes = Array(string.utf8CString)
+    let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count)
+    copy.initialize(from: bytes, count: bytes.count)
+    return copy
+  }
+  defer { for copy in copies { copy.deallocate() } }
+  return try body(copies.map { UnsafePointer($0) })
+}

@@ -6,10 +6,12 @@ import CLibwebsocketsShims
 
 /// Why a request got no answer.
 public enum HTTPClientError: Error, Equatable, CustomStringConvertible {
-  /// Not an `http://` URL, or a method that is none.
+  /// Not an `http://` or `https://` URL, or a method that is none.
   case badRequest(String)
-  /// Nobody listens there, or the connection broke before the answer was whole.
+  /// Nobody listens there, the server is not trusted, or the connection broke before the answer was whole.
   case unreachable(address: String, reason: String)
+  /// The server's certificate doesn't do.
+  case untrusted(address: String, reason: String)
   /// No whole answer in time.
   case timedOut(address: String)
   /// The answer's body is longer than 1 MiB.
@@ -20,6 +22,7 @@ public enum HTTPClientError: Error, Equatable, CustomStringConvertible {
     switch self {
     case .badRequest(let what): "\(what) cannot be requested"
     case .unreachable(let address, let reason): "no answer from \(address): \(reason)"
+    case .untrusted(let address, let reason): "no connection to \(address): \(reason)"
     case .timedOut(let address): "\(address) did not answer in time"
     case .tooLarge(let address): "\(address) answered with more than 1 MiB"
     }
@@ -39,13 +42,18 @@ public struct HTTPClientResponse: Sendable, Equatable {
 /// Sends HTTP/1.1 requests, each over its own connection.
 public final class HTTPClient {
   private let loop: EventLoop
+  private let tls: ClientTLS
 
   /// Makes a client; it holds no connection by itself.
-  public init(loop: EventLoop) { self.loop = loop }
+  /// - Parameter tls: for `https://` URLs.
+  public init(loop: EventLoop, tls: ClientTLS = ClientTLS()) {
+    self.loop = loop
+    self.tls = tls
+  }
 
   /// Sends a request. Redirects are not followed.
   /// - Parameters:
-  ///   - url: `http://host:port/path?query`, path and query already encoded. A host name is looked up with
+  ///   - url: `http://host:port/path?query`, or `https://`, path and query already encoded. A host name is looked up with
   ///     a blocking call.
   ///   - timeout: seconds until the whole answer must be there.
   ///   - readableHeaders: lower-case names of the answer's headers to read.
@@ -61,15 +69,65 @@ public final class HTTPClient {
       return
     }
     let transfer = Transfer(
-      loop: loop, target: target, method: method, body: body, readable: readableHeaders,
+      loop: loop, target: target, tls: tls, method: method, body: body, readable: readableHeaders,
       completion: completion)
     transfer.start(headers: headers, timeout: timeout)
+  }
+}
+
+extension LibwebsocketsContext {
+  /// Starts an HTTP/1.1 request. `false`: it failed at once and `endpoint` hears nothing.
+  /// - Throws: ``EventLoopError/badTLSFile(path:reason:)``.
+  func request(
+    _ method: String, _ target: ClientURL, _ tls: ClientTLS, endpoint: WebSocketEndpoint
+  ) throws(EventLoopError) -> Bool {
+    var info = lws_client_connect_info()
+    info.port = Int32(target.port)
+    info.local_protocol_name = Statics.cString(Statics.protocolName)
+    info.ssl_connection = Int32(LCCSCF_HTTP_NO_FOLLOW_REDIRECT.rawValue)
+    return try withCStrings([target.host, target.path, target.hostHeader, method]) {
+      strings throws(EventLoopError) in
+      info.address = strings[0]
+      info.path = strings[1]
+      info.host = strings[2]
+      info.method = strings[3]
+      return try connect(&info, tls: target.isSecure ? tls : nil, endpoint: endpoint)
+    }
+  }
+}
+
+/// Lets lws read what has come of an answer's body; it says so through LWS_CALLBACK_RECEIVE_CLIENT_HTTP_READ.
+func readBody(_ wsi: OpaquePointer) -> Int32 {
+  var room = [CChar](repeating: 0, count: 16_384)
+  return room.withUnsafeMutableBufferPointer { buffer in
+    var start = buffer.baseAddress
+    var count = Int32(buffer.count)
+    return lws_http_client_read(wsi, &start, &count) < 0 ? -1 : 0
+  }
+}
+
+extension HTTPClientError {
+  /// Why no connection came about (LWS_CALLBACK_CLIENT_CONNECTION_ERROR): what was wrong with the server's certificate, or
+  /// lws' own words.
+  init(
+    connectingTo target: ClientURL, _ verdict: ServerVerdict, _ data: UnsafeMutableRawPointer?, _ count: Int
+  ) {
+    if target.isSecure, let refusal = verdict.refusal {
+      self = .untrusted(address: target.address, reason: refusal)
+      return
+    }
+    let text = data.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: count), as: UTF8.self) }
+    let handshake = target.isSecure ? takeHandshakeFailure() : nil
+    let reason = handshake ?? text.map { String($0.prefix { $0 != "\0" }) } ?? "connection refused"
+    self = .unreachable(address: target.address, reason: reason)
   }
 }
 
 private final class Transfer: WebSocketEndpoint {
   private let loop: EventLoop
   private let target: ClientURL
+  private let tls: ClientTLS
+  private var verdict: ServerVerdict
   private let method: String
   private let body: [UInt8]
   private let readable: [String]
@@ -82,11 +140,13 @@ private final class Transfer: WebSocketEndpoint {
   private static let maxBodyBytes = 1_048_576
 
   init(
-    loop: EventLoop, target: ClientURL, method: String, body: [UInt8], readable: [String],
+    loop: EventLoop, target: ClientURL, tls: ClientTLS, method: String, body: [UInt8], readable: [String],
     completion: @escaping (Result<HTTPClientResponse, HTTPClientError>) -> Void
   ) {
     self.loop = loop
     self.target = target
+    self.tls = tls
+    verdict = ServerVerdict(host: target.host, isInsecure: tls.isInsecure)
     self.method = method
     self.body = body
     self.readable = readable
@@ -100,24 +160,15 @@ private final class Transfer: WebSocketEndpoint {
     }
     guard let context = try? loop.websocketsContext() else { return fail("the loop has ended") }
     timer = loop.schedule(after: timeout) { [weak self] in self?.timedOut() }
-    var info = lws_client_connect_info()
-    info.port = Int32(target.port)
-    info.local_protocol_name = Statics.cString(Statics.protocolName)
-    info.ssl_connection = Int32(LCCSCF_HTTP_NO_FOLLOW_REDIRECT.rawValue)
-    let started = target.host.withCString { host in
-      target.path.withCString { path in
-        target.hostHeader.withCString { hostHeader in
-          method.withCString { method in
-            info.address = host
-            info.path = path
-            info.host = hostHeader
-            info.method = method
-            return context.connect(&info, endpoint: self)
-          }
-        }
-      }
+    do {
+      if !(try context.request(method, target, tls, endpoint: self)) { fail("connection refused") }
+    } catch {
+      fail("\(error)")
     }
-    if !started { fail("connection refused") }
+  }
+
+  override func trusts(_ verification: OpaquePointer, isTrusted: Bool) -> Bool {
+    verdict.accepts(verification, isTrusted: isTrusted)
   }
 
   override func handle(
@@ -133,7 +184,7 @@ private final class Transfer: WebSocketEndpoint {
       }
     case LWS_CALLBACK_CLIENT_HTTP_WRITEABLE: return writeBody(wsi)
     case LWS_CALLBACK_ESTABLISHED_CLIENT_HTTP: return answered(wsi)
-    case LWS_CALLBACK_RECEIVE_CLIENT_HTTP: return read(wsi)
+    case LWS_CALLBACK_RECEIVE_CLIENT_HTTP: return readBody(wsi)
     case LWS_CALLBACK_RECEIVE_CLIENT_HTTP_READ:
       guard let data else { return 0 }
       response?.body.append(contentsOf: UnsafeRawBufferPointer(start: data, count: count))
@@ -145,8 +196,7 @@ private final class Transfer: WebSocketEndpoint {
       if let response { finish(.success(response)) }
       return -1
     case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
-      let text = data.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: count), as: UTF8.self) }
-      fail(text.map { String($0.prefix { $0 != "\0" }) } ?? "connection refused")
+      finish(.failure(HTTPClientError(connectingTo: target, verdict, data, count)))
     case LWS_CALLBACK_CLOSED_CLIENT_HTTP, LWS_CALLBACK_WSI_DESTROY:
       if let response, lastsUntilClose {
         finish(.success(response))
@@ -185,15 +235,6 @@ private final class Transfer: WebSocketEndpoint {
       return -1
     }
     return 0
-  }
-
-  private func read(_ wsi: OpaquePointer) -> Int32 {
-    var room = [CChar](repeating: 0, count: 16_384)
-    return room.withUnsafeMutableBufferPointer { buffer in
-      var start = buffer.baseAddress
-      var count = Int32(buffer.count)
-      return lws_http_client_read(wsi, &start, &count) < 0 ? -1 : 0
-    }
   }
 
   private func fail(_ reason: String) {

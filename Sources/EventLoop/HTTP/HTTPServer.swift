@@ -24,6 +24,8 @@ public final class HTTPServer: LoopResource {
   private var listener: Listener?
   private var sweep: LoopTimer?
   private var connections: [ObjectIdentifier: any ServedConnection] = [:]
+  /// What carries secure WebSockets; they are counted as such, not here.
+  private var relays: [ObjectIdentifier: any ServedConnection] = [:]
   private var webSocketCount = 0
   private var dateSecond: time_t = -1
   private var dateText = ""
@@ -79,7 +81,9 @@ public final class HTTPServer: LoopResource {
     stopAccepting()
     sweep?.cancel()
     for connection in connections.values { connection.abort() }
+    for relay in relays.values { relay.abort() }
     connections = [:]
+    relays = [:]
   }
 
   private func accept(_ descriptor: Int32, _ address: String) {
@@ -97,16 +101,24 @@ public final class HTTPServer: LoopResource {
   private func checkAll() {
     let now = loop.now
     for connection in connections.values { connection.check(now) }
+    for relay in relays.values { relay.check(now) }
   }
 
   // MARK: - For connections
 
-  func forget(_ connection: any ServedConnection) { connections[ObjectIdentifier(connection)] = nil }
+  func forget(_ connection: any ServedConnection) {
+    connections[ObjectIdentifier(connection)] = nil
+    relays[ObjectIdentifier(connection)] = nil
+  }
 
   /// A connection goes on in another form.
   func replace(_ old: any ServedConnection, with new: any ServedConnection) {
-    connections[ObjectIdentifier(old)] = nil
-    connections[ObjectIdentifier(new)] = new
+    if relays.removeValue(forKey: ObjectIdentifier(old)) != nil {
+      relays[ObjectIdentifier(new)] = new
+    } else {
+      connections[ObjectIdentifier(old)] = nil
+      connections[ObjectIdentifier(new)] = new
+    }
   }
 
   /// Hands the socket over to lws.
@@ -115,7 +127,7 @@ public final class HTTPServer: LoopResource {
   ) {
     forget(from)
     guard let context = try? loop.websocketsContext() else { return wire.close() }
-    let descriptor = wire.surrender()
+    guard let descriptor = wire.isSecure ? relay(wire) : wire.surrender() else { return wire.close() }
     webSocketCount += 1
     let socket = ServerSocket(
       connection: connection, loop: loop, maxMessageBytes: options.maxMessageBytes
@@ -127,6 +139,13 @@ public final class HTTPServer: LoopResource {
       return
     }
     connection.handler?.opened(connection)
+  }
+
+  /// lws gets a socket in the clear, and what it says there goes through TLS.
+  private func relay(_ wire: Wire) -> Int32? {
+    guard let (relay, end) = TLSRelay.make(wire, server: self) else { return nil }
+    relays[ObjectIdentifier(relay)] = relay
+    return end
   }
 
   /// An empty buffer for frames that are written at once; ``giveBack(_:)`` lets the next one use its memory.

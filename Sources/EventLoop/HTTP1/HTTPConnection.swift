@@ -62,7 +62,7 @@ final class HTTPConnection: ServedConnection, WireUser, Answering {
     wire.want(wanted)
   }
 
-  func wireIsReady(_ events: Wire.Events) {
+  func isReady(_ wire: Wire, _ events: Wire.Events) {
     if events.contains(.failed) { return abort() }
     if events.contains(.writable) { flush() }
     if events.contains(.readable) { read() }

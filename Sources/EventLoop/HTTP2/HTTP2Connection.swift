@@ -61,7 +61,7 @@ final class HTTP2Connection: ServedConnection, WireUser {
 
   // MARK: - In
 
-  func wireIsReady(_ events: Wire.Events) {
+  func isReady(_ wire: Wire, _ events: Wire.Events) {
     if events.contains(.failed) { return abort() }
     if events.contains(.readable), !isBlocked { read() }
     flush()

@@ -34,7 +34,7 @@ public struct HTTP2Limits: Sendable, Equatable {
   public var pings = FrameAllowance(burst: 60, perSecond: 5)
   /// RST_STREAM in either direction: a client that cancels everything it had open, and no more than that, again and again.
   public var resets = FrameAllowance(burst: 300, perSecond: 30)
-  /// WINDOW_UPDATE, PRIORITY, empty DATA and unknown frames. Each request, and each DATA frame that the server sends, allows four
+  /// WINDOW_UPDATE, PRIORITY and empty DATA; unknown frames are skipped unseen and cost nothing. Each request, and each DATA frame that the server sends, allows four
   /// more.
   public var idleFrames = FrameAllowance(burst: 1_000, perSecond: 100)
   /// Acknowledgements that may wait to be read by the client.

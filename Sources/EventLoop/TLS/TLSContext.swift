@@ -27,25 +27,46 @@ final class TLSContext {
     SSL_CTX_set_session_id_context(raw, name, UInt32(name.count))
     SSL_CTX_set_alpn_select_cb(raw, selectProtocol, nil)
     // What throws from here on is followed by deinit: every property has its value.
-    try use(chain, identity)
+    try use(chain, named: identity.certificateChain, identity.privateKey)
     if let authority = identity.clientAuthority { try trust(authority) }
   }
 
   deinit { SSL_CTX_free(raw) }
 
-  private func use(_ chain: [Certificate], _ identity: TLSIdentity) throws(EventLoopError) {
+  /// A client's context.
+  /// - Throws: ``EventLoopError/badTLSFile(path:reason:)``.
+  init(_ client: ClientTLS) throws(EventLoopError) {
+    guard let raw = SSL_CTX_new(TLS_client_method()), shim_ssl_common(raw) == 1 else {
+      throw .noTLS(reason: takeTLSError())
+    }
+    self.raw = raw
+    notAfter = nil
+    if let authority = client.authority {
+      let store = SSL_CTX_get_cert_store(raw)
+      for certificate in try PEM.certificates(authority) { X509_STORE_add_cert(store, certificate.raw) }
+    } else {
+      SSL_CTX_set_default_verify_paths(raw)
+    }
+    guard let chain = client.certificateChain else { return }
+    guard let key = client.privateKey else {
+      throw .badTLSFile(path: chain.name, reason: "the certificate's private key is not given")
+    }
+    try use(try PEM.certificates(chain), named: chain, key)
+  }
+
+  private func use(
+    _ chain: [Certificate], named name: PEMSource, _ key: PEMSource
+  ) throws(EventLoopError) {
     guard SSL_CTX_use_certificate(raw, chain[0].raw) == 1 else {
-      throw .badTLSFile(path: identity.certificateChain.name, reason: takeTLSError())
+      throw .badTLSFile(path: name.name, reason: takeTLSError())
     }
     for certificate in chain.dropFirst() { _ = shim_add_chain_certificate(raw, certificate.raw) }
-    let fits = try PEM.withPrivateKey(identity.privateKey) { key in
+    let fits = try PEM.withPrivateKey(key) { key in
       SSL_CTX_use_PrivateKey(raw, key) == 1 && SSL_CTX_check_private_key(raw) == 1
     }
     ERR_clear_error()
     guard fits else {
-      throw .badTLSFile(
-        path: identity.privateKey.name,
-        reason: "the key does not belong to the certificate in \(identity.certificateChain.name)")
+      throw .badTLSFile(path: key.name, reason: "the key does not belong to the certificate in \(name.name)")
     }
   }
 

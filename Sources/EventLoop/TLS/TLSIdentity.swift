@@ -2,7 +2,7 @@
 // (HTTPServer.reload(tls:)) without touching OpenSSL.
 
 /// PEM text, and what to call it in an error.
-public enum PEMSource: Sendable, Equatable {
+public enum PEMSource: Sendable, Hashable {
   /// A file, read when the server is made and again with each reload.
   case file(String)
   /// Bytes at hand; `name` stands for the path in errors.

@@ -27,7 +27,7 @@ final class Arrival: ServedConnection, WireUser {
     wire.want(.readable)
   }
 
-  func wireIsReady(_ events: Wire.Events) {
+  func isReady(_ wire: Wire, _ events: Wire.Events) {
     if events.contains(.failed) { return abort() }
     switch step {
     case .firstByte: lookAtFirstByte()

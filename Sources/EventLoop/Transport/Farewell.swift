@@ -17,7 +17,7 @@ final class Farewell: ServedConnection, WireUser {
     wire.want(.readable)
   }
 
-  func wireIsReady(_ events: Wire.Events) {
+  func isReady(_ wire: Wire, _ events: Wire.Events) {
     let goesOn = server.scratch.withUnsafeMutableBytes { wire.discard(into: $0) }
     if !goesOn || events.contains(.failed) { abort() }
   }

@@ -9,7 +9,7 @@ import Glibc
 
 /// Who a ``Wire`` tells that something is possible.
 protocol WireUser: AnyObject {
-  func wireIsReady(_ events: Wire.Events)
+  func isReady(_ wire: Wire, _ events: Wire.Events)
 }
 
 /// One connected, non-blocking socket under a poll handle, in the clear or with TLS.
@@ -107,7 +107,7 @@ final class Wire {
       if tls.writeWaitsForPeer, events.contains(.readable) { told.insert(.writable) }
     }
     told.formIntersection(wanted.union(.failed))
-    if !told.isEmpty { user?.wireIsReady(told) }
+    if !told.isEmpty { user?.isReady(self, told) }
     updatePoll()
   }
 

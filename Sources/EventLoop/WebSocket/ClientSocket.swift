@@ -10,6 +10,8 @@ final class ClientSocket: WebSocketEndpoint {
 
   private let loop: EventLoop
   private let target: ClientURL
+  private let tls: ClientTLS
+  private var verdict: ServerVerdict
   private let headers: [(String, String)]
   private var handler: (any WebSocketClientHandler)?
   private var client: WebSocketClient?
@@ -24,10 +26,13 @@ final class ClientSocket: WebSocketEndpoint {
   private var refusalBody: [UInt8] = []
 
   init(
-    loop: EventLoop, target: ClientURL, headers: [(String, String)], handler: any WebSocketClientHandler
+    loop: EventLoop, target: ClientURL, tls: ClientTLS, headers: [(String, String)],
+    handler: any WebSocketClientHandler
   ) {
     self.loop = loop
     self.target = target
+    self.tls = tls
+    verdict = ServerVerdict(host: target.host, isInsecure: tls.isInsecure)
     self.headers = headers
     self.handler = handler
   }
@@ -42,21 +47,24 @@ final class ClientSocket: WebSocketEndpoint {
     info.port = Int32(target.port)
     info.local_protocol_name = Statics.cString(Statics.protocolName)
     let offered = subprotocols.joined(separator: ", ")
-    let started = target.host.withCString { host in
-      target.path.withCString { path in
-        target.hostHeader.withCString { hostHeader in
-          offered.withCString { offered in
-            info.address = host
-            info.path = path
-            info.host = hostHeader
-            info.protocol = subprotocols.isEmpty ? nil : offered
-            return context.connect(&info, endpoint: self)
-          }
-        }
+    do {
+      let started = try withCStrings([target.host, target.path, target.hostHeader, offered]) {
+        strings throws(EventLoopError) in
+        info.address = strings[0]
+        info.path = strings[1]
+        info.host = strings[2]
+        info.protocol = subprotocols.isEmpty ? nil : strings[3]
+        return try context.connect(&info, tls: target.isSecure ? tls : nil, endpoint: self)
       }
+      // lws answers at once only when it can't look the name up.
+      if !started { fail(.unreachable(address: target.address, reason: "unknown host")) }
+    } catch {
+      fail(.unreachable(address: target.address, reason: "\(error)"))
     }
-    // lws answers at once only when it can't look the name up.
-    if !started { fail(.unreachable(address: target.address, reason: "unknown host")) }
+  }
+
+  override func trusts(_ verification: OpaquePointer, isTrusted: Bool) -> Bool {
+    verdict.accepts(verification, isTrusted: isTrusted)
   }
 
   func send(_ text: [UInt8]) {
@@ -215,7 +223,11 @@ final class ClientSocket: WebSocketEndpoint {
   private func connectionFailed(_ data: UnsafeMutableRawPointer?, _ count: Int) {
     let text = data.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: count), as: UTF8.self) }
     let reason = text.map { String($0.prefix { $0 != "\0" }) } ?? "connection refused"
-    if let refusalStatus {
+    if target.isSecure, let refusal = verdict.refusal {
+      fail(.untrusted(address: target.address, reason: refusal))
+    } else if target.isSecure, let handshake = takeHandshakeFailure() {
+      fail(.unreachable(address: target.address, reason: handshake))
+    } else if let refusalStatus {
       fail(.refused(address: target.address, status: refusalStatus, body: refusalBody))
     } else if reason.hasPrefix("HS:") || reason.contains("header") {
       fail(.badHandshake(address: target.address, reason: reason))

@@ -14,6 +14,9 @@ class WebSocketEndpoint {
   var wsi: OpaquePointer?
 
   func handle(_ reason: lws_callback_reasons, _ data: UnsafeMutableRawPointer?, _ count: Int) -> Int32 { 0 }
+
+  /// Whether a secure server is who it should be; see ``ServerVerdict``.
+  func trusts(_ verification: OpaquePointer, isTrusted: Bool) -> Bool { isTrusted }
 }
 
 /// Ends a connection of lws now, whatever is pending. Not from inside one of its callbacks.
@@ -34,6 +37,8 @@ final class LibwebsocketsContext {
   private let vhost: OpaquePointer
   private let adoption: Adoption
   private var endpoints: [ObjectIdentifier: WebSocketEndpoint] = [:]
+  /// One vhost for each way of checking servers: lws keeps an SSL_CTX a vhost. The contexts live as long as lws may use them.
+  private var secureVhosts: [ClientTLS: (vhost: OpaquePointer, tls: TLSContext)] = [:]
   private let eventPipe: Int32
   private let decoys: [Int32]
   /// More than other threads open in the moment of a destruction. Four were too few beside a whole test suite.
@@ -100,11 +105,21 @@ final class LibwebsocketsContext {
     return false
   }
 
-  /// Starts an outgoing connection. `false`: it failed at once and `endpoint` hears nothing.
-  func connect(_ info: inout lws_client_connect_info, endpoint: WebSocketEndpoint) -> Bool {
+  /// Starts an outgoing connection, through TLS if `tls` is given. `false`: it failed at once and `endpoint` hears nothing.
+  /// - Throws: ``EventLoopError/badTLSFile(path:reason:)``.
+  func connect(
+    _ info: inout lws_client_connect_info, tls: ClientTLS?, endpoint: WebSocketEndpoint
+  ) throws(EventLoopError) -> Bool {
+    info.vhost = vhost
+    if let tls {
+      info.vhost = try secureVhost(tls)
+      // The name is checked in ServerVerdict.
+      info.ssl_connection |= Int32(LCCSCF_USE_SSL.rawValue | LCCSCF_SKIP_SERVER_CERT_HOSTNAME_CHECK.rawValue)
+      // lws' HTTP/2 is not for strangers (see docs/architecture.md).
+      info.alpn = Statics.cString("http/1.1")
+    }
     keep(endpoint)
     info.context = raw
-    info.vhost = vhost
     info.opaque_user_data = Unmanaged.passUnretained(endpoint).toOpaque()
     info.retry_and_idle_policy = Statics.neverProbe
     guard let wsi = lws_client_connect_via_info(&info) else {
@@ -114,6 +129,26 @@ final class LibwebsocketsContext {
     // A connection that failed inside the call has reported so and is not kept any more.
     if endpoints[ObjectIdentifier(endpoint)] != nil { endpoint.wsi = wsi }
     return true
+  }
+
+  private func secureVhost(_ client: ClientTLS) throws(EventLoopError) -> OpaquePointer {
+    if let known = secureVhosts[client] { return known.vhost }
+    let tls = try TLSContext(client)
+    var info = lws_context_creation_info()
+    info.port = CONTEXT_PORT_NO_LISTEN
+    info.protocols = Statics.protocols
+    // Given to this vhost and not to the context: there it would make each context of the process take a new index for what
+    // lws hangs on a SSL, in one variable for all of them (lib/tls/openssl/openssl-tls.c, lws_context_init_ssl_library).
+    info.options = UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT)
+    info.provided_client_ssl_ctx = tls.raw
+    info.retry_and_idle_policy = Statics.neverProbe
+    let made = "tls-\(secureVhosts.count)".withCString { name in
+      info.vhost_name = name
+      return Statics.withProcessLock { lws_create_vhost(raw, &info) }
+    }
+    guard let made else { throw .noTLS(reason: "libwebsockets made no vhost") }
+    secureVhosts[client] = (made, tls)
+    return made
   }
 
   func keep(_ endpoint: WebSocketEndpoint) { endpoints[ObjectIdentifier(endpoint)] = endpoint }
@@ -147,6 +182,7 @@ final class LibwebsocketsContext {
     Statics.withProcessLock { lws_context_destroy(raw) }
     loopList.deallocate()
     endpoints = [:]
+    secureVhosts = [:]
   }
 }
 
@@ -233,6 +269,11 @@ private func dispatch(
       lws_set_opaque_user_data(wsi, Unmanaged.passUnretained(endpoint).toOpaque())
     }
     return endpoint.handle(reason, data, count)
+  case LWS_CALLBACK_OPENSSL_PERFORM_SERVER_CERT_VERIFICATION:
+    // `user` is the X509_STORE_CTX, `count` the verdict so far; 0 accepts (lws-callbacks.h).
+    guard let wsi, let user, let owner = lws_get_opaque_user_data(wsi) else { return 1 }
+    let endpoint = Unmanaged<WebSocketEndpoint>.fromOpaque(owner).takeUnretainedValue()
+    return endpoint.trusts(OpaquePointer(user), isTrusted: count != 0) ? 0 : 1
   default:
     guard let wsi, let owner = lws_get_opaque_user_data(wsi) else { return 0 }
     let endpoint = Unmanaged<WebSocketEndpoint>.fromOpaque(owner).takeUnretainedValue()

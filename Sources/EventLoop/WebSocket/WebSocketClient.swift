@@ -2,10 +2,12 @@
 
 /// Why a WebSocket client did not get to `opened`.
 public enum WebSocketClientError: Error, Equatable, CustomStringConvertible {
-  /// Not a `ws://` URL.
+  /// Not a `ws://` or `wss://` URL.
   case badURL(String)
-  /// Nobody listens there, or the way there is closed.
+  /// Nobody listens there, the way there is closed, or the server is not trusted.
   case unreachable(address: String, reason: String)
+  /// The server's certificate doesn't do.
+  case untrusted(address: String, reason: String)
   /// No connection, or no answer to the handshake, in time.
   case timedOut(address: String)
   /// The server answered the handshake with another status than 101. `body` is what of the answer's body
@@ -17,8 +19,9 @@ public enum WebSocketClientError: Error, Equatable, CustomStringConvertible {
   /// One line for a log.
   public var description: String {
     switch self {
-    case .badURL(let url): "\(url) is no ws:// URL"
+    case .badURL(let url): "\(url) is no ws:// or wss:// URL"
     case .unreachable(let address, let reason): "cannot connect to \(address): \(reason)"
+    case .untrusted(let address, let reason): "no connection to \(address): \(reason)"
     case .timedOut(let address): "\(address) did not answer in time"
     case .refused(let address, let status, _): "\(address) refused the WebSocket with status \(status)"
     case .badHandshake(let address, let reason): "\(address) answered with a broken handshake: \(reason)"
@@ -56,12 +59,13 @@ public final class WebSocketClient {
 
   /// Starts to connect. A host name is looked up with a blocking call; a numeric address is not.
   /// - Parameters:
-  ///   - url: `ws://host:port/path?query`, path and query already encoded.
+  ///   - url: `ws://host:port/path?query`, or `wss://`, path and query already encoded.
   ///   - headers: sent as they are with the handshake; values must not have line breaks.
+  ///   - tls: for `wss://` URLs.
   ///   - connectTimeout: seconds until the handshake must be done.
   public init(
     loop: EventLoop, url: String, subprotocols: [String] = [], headers: [(String, String)] = [],
-    connectTimeout: Double = 10, handler: any WebSocketClientHandler
+    tls: ClientTLS = ClientTLS(), connectTimeout: Double = 10, handler: any WebSocketClientHandler
   ) {
     self.loop = loop
     lastHeard = loop.now
@@ -70,7 +74,7 @@ public final class WebSocketClient {
       loop.soon { handler.failed(self, .badURL(url)) }
       return
     }
-    let socket = ClientSocket(loop: loop, target: target, headers: headers, handler: handler)
+    let socket = ClientSocket(loop: loop, target: target, tls: tls, headers: headers, handler: handler)
     self.socket = socket
     socket.connect(self, subprotocols: subprotocols, timeout: connectTimeout)
   }

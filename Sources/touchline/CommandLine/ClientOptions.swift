@@ -1,4 +1,5 @@
 import BroadcastClient
+import Credentials
 import EventLoop
 import Foundation
 import MatchScripts
@@ -7,11 +8,25 @@ import MatchScripts
 enum ClientOptions {
   static let server = Option(
     "--server", "URL", "where the server is (default http://127.0.0.1:8080, or TOUCHLINE_SERVER)")
+  /// Where the server is, and how to get in.
+  static let access = [
+    server,
+    Option("--ca", "FILE", "trust these authorities of an https server (default: the system's and our own)"),
+    Option("--key", "FILE", "make provider tokens with this key, AuthKey_<key id>.p8 (or TOUCHLINE_KEY)"),
+    Option("--team", "TEAM", "the key's team (default: what teams.json beside the key says)"),
+    Option("--token-file", "FILE", "show the token in this file (or TOUCHLINE_TOKEN, the token itself)"),
+  ]
   static let format = Option(
     "--format", "plain|json", "for a person, or one JSON object a line (default plain)")
 
-  /// Where the server is.
-  static func server(_ arguments: Arguments) throws(UsageError) -> ServerAddress {
+  /// Where the server is, and how to get in.
+  static func server(_ arguments: Arguments) throws -> ServerAccess {
+    let address = try address(arguments)
+    return ServerAccess(
+      address, tls: address.isSecure ? trust(arguments) : ClientTLS(), credential: try credential(arguments))
+  }
+
+  private static func address(_ arguments: Arguments) throws(UsageError) -> ServerAddress {
     if let address = try arguments.value("--server", ServerAddress.rule, { ServerAddress($0) }) {
       return address
     }
@@ -22,6 +37,33 @@ enum ClientOptions {
       throw arguments.error("TOUCHLINE_SERVER is \"\(text)\"; \(ServerAddress.rule) was expected")
     }
     return address
+  }
+
+  /// Whom an https server is trusted by. A server on this machine has a certificate of the development authority.
+  private static func trust(_ arguments: Arguments) -> ClientTLS {
+    if let path = arguments["--ca"] ?? environment("TOUCHLINE_CA") {
+      return ClientTLS(authority: .file(path))
+    }
+    let folder = DevelopmentAuthority.standardFolder(
+      store: nil, environment: ProcessInfo.processInfo.environment)
+    let own = "\(folder)/ca.pem"
+    return ClientTLS(authority: FileManager.default.fileExists(atPath: own) ? .file(own) : nil)
+  }
+
+  private static func credential(_ arguments: Arguments) throws -> ClientCredential? {
+    if arguments.has("--key"), arguments.has("--token-file") {
+      throw arguments.error("--key and --token-file don't go together")
+    }
+    if let path = arguments["--token-file"] { return ClientCredential(file: path) { try Files.read(path) } }
+    if let path = arguments["--key"] ?? environment("TOUCHLINE_KEY") {
+      let signer = try ProviderKey(file: path, arguments)
+      return ClientCredential(key: signer.key, keyID: signer.keyID, team: signer.team)
+    }
+    return environment("TOUCHLINE_TOKEN").map { ClientCredential(token: $0) }
+  }
+
+  private static func environment(_ name: String) -> String? {
+    ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }
   }
 
   /// Whether JSON is asked for.

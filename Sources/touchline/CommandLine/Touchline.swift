@@ -8,7 +8,7 @@ enum Touchline {
   private static var commands: [any Command.Type] {
     [
       ServeCommand.self, ChannelCommand.self, PublishCommand.self, PlayCommand.self, WatchCommand.self,
-      IntentsCommand.self, RehearseCommand.self, CheckCommand.self, RenderCommand.self,
+      IntentsCommand.self, RequestsCommand.self, RehearseCommand.self, CheckCommand.self, RenderCommand.self,
       TokenCommand.self, TrustCommand.self,
     ]
   }

@@ -21,8 +21,8 @@ enum ChannelCommand: Command {
       Option("--window-1", "SECONDS", "create: delivery window of priority 1"),
       Option("--publish-rate", "N|none", "create: publishes a second, any priority"),
       Option("--burst", "N", "create: publishes that may come at once"),
-      ClientOptions.server, ClientOptions.format,
-    ],
+      ClientOptions.format,
+    ] + ClientOptions.access,
     notes: """
       'create' prints the id alone on standard output. CHANNEL is an id or an alias.
       """,
@@ -82,7 +82,7 @@ enum ChannelCommand: Command {
   }
 
   private static func request<T>(
-    _ server: ServerAddress,
+    _ server: ServerAccess,
     _ send: (ChannelAdministration, @escaping (Result<T, RequestFailure>) -> Void) -> Void,
     print: @escaping (T) -> Void
   ) throws -> Int32 {

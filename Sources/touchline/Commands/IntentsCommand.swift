@@ -9,8 +9,8 @@ enum IntentsCommand: Command {
     summary: "Hear the buttons that people press on a channel's cards.",
     options: [
       Option("--for", "DURATION", "stop after this long"),
-      ClientOptions.server, ClientOptions.format,
-    ],
+      ClientOptions.format,
+    ] + ClientOptions.access,
     notes: """
       One line an intent: its id, the action, and the property and value that the next state must have to confirm it. Each
       intent comes once, however often the button was pressed; what was pressed while nobody listened comes first.

@@ -15,8 +15,8 @@ enum PlayCommand: Command {
       Option("--speed", "N", "how many times faster than real (default 60)"),
       Option("--channel", "NAME", "the channel to play into: an id or an alias (default: the script's)"),
       Option("--retry-for", "DURATION", "how long a message is tried again (default 60s)"),
-      ClientOptions.server, ClientOptions.format,
-    ],
+      ClientOptions.format,
+    ] + ClientOptions.access,
     notes: """
       Timestamps, stale and dismissal dates are computed from the moment of sending; spans shrink with the speed. A
       channel that the server doesn't know is created with the script's definition (its own, or <alias>.json beside it,
@@ -51,7 +51,7 @@ enum PlayCommand: Command {
 /// Plays one script.
 private final class Player {
   private let client: ClientRun
-  private let server: ServerAddress
+  private let server: ServerAccess
   private let script: MatchScript
   private let speed: Double
   private let patience: Double
@@ -67,7 +67,7 @@ private final class Player {
   private var outcomes: [Outcome: Int] = [:]
 
   init(
-    _ client: ClientRun, _ server: ServerAddress, _ script: MatchScript, speed: Double, patience: Double,
+    _ client: ClientRun, _ server: ServerAccess, _ script: MatchScript, speed: Double, patience: Double,
     isJSON: Bool
   ) {
     self.client = client

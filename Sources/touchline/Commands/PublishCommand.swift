@@ -25,8 +25,8 @@ enum PublishCommand: Command {
       Option("--alert-body", "TEXT", "an alert's body"),
       Option("--sound", "NAME", "an alert's sound, such as default"),
       Option("--retry-for", "DURATION", "how long a message is tried again (default 60s)"),
-      ClientOptions.server, ClientOptions.format,
-    ],
+      ClientOptions.format,
+    ] + ClientOptions.access,
     notes: """
       CHANNEL is an id or an alias. Answers with one line a message, in order: what was done with it and its id. 429 (as
       long as the server asks), 503 and a lost connection are tried again; no line is published twice.

@@ -19,8 +19,7 @@ enum RenderCommand: Command {
       Option("--locked", nil, "as on a locked device: sensitive values hidden"),
       Option("--spoken", nil, "the sentence that VoiceOver speaks instead"),
       Option("--width", "COLUMNS", "the Lock Screen's width, 20 to 200 (default 40)"),
-      ClientOptions.server,
-    ],
+    ] + ClientOptions.access,
     notes: """
       CHANNEL is an id or an alias on the server, or the path of a definition file, which needs no server.
       """,

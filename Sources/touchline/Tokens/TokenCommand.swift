@@ -73,7 +73,7 @@ enum TokenCommand: Command {
     }
     var generator = SystemRandomNumberGenerator()
     let key = try NewKey(
-      folder: arguments["--dir"] ?? "keys", team: try team(arguments), apps: apps,
+      folder: arguments["--dir"] ?? "keys", team: try ProviderKey.team(arguments), apps: apps,
       standardApps: AppPattern("com.example.*").map { [$0] } ?? [], using: &generator)
     Console.print(
       "key id      \(key.keyID)\nteam        \(key.team)\nkey         \(key.path)\nteams       \(key.teamsPath)"
@@ -84,10 +84,6 @@ enum TokenCommand: Command {
   private static func list(_ text: String) -> [String] {
     text.split(separator: ",", omittingEmptySubsequences: false)
       .map { $0.trimmingCharacters(in: .whitespaces) }
-  }
-
-  private static func team(_ arguments: Arguments) throws(UsageError) -> TeamID? {
-    try arguments.value("--team", "a team's id of \(IdentifierText.rule)", { TeamID($0) })
   }
 
   // MARK: mint
@@ -102,16 +98,13 @@ enum TokenCommand: Command {
     let date = try arguments.value("--at", TimeText.rule) { TimeText.date($0).flatMap(sensible) } ?? Date()
     let channels = isSubscriber ? try channels(arguments) : []
     let life = try life(arguments)
-    let named = try team(arguments)
-    let keyID = try keyID(arguments, path: path)
-    let team = try named ?? team(of: keyID, path: path)
-    let key = try SigningKey(pem: Files.read(path), source: path)
+    let signer = try ProviderKey(file: path, arguments)
     let token =
       isSubscriber
       ? try SubscriberToken.mint(
-        key: key, keyID: keyID, team: team, channels: channels, issuedAt: date,
+        key: signer.key, keyID: signer.keyID, team: signer.team, channels: channels, issuedAt: date,
         expires: date.addingTimeInterval(life))
-      : try ProviderToken.mint(key: key, keyID: keyID, team: team, at: date)
+      : try ProviderToken.mint(key: signer.key, keyID: signer.keyID, team: signer.team, at: date)
     guard token.utf8.count <= Limits.tokenBytes else {
       throw CommandFailure(
         "the token has \(token.utf8.count) bytes, and a server takes \(Limits.tokenBytes); name fewer channels"
@@ -142,38 +135,5 @@ enum TokenCommand: Command {
     try arguments.value("--for", "a duration from 1s to 30d, such as 90m or 4h,") { text in
       DurationText.seconds(text).flatMap { (1...Limits.subscriberTokenSeconds).contains($0) ? $0 : nil }
     } ?? 3_600
-  }
-
-  private static func keyID(_ arguments: Arguments, path: String) throws(UsageError) -> KeyID {
-    if let id = try arguments.value("--key-id", "a key's id of \(IdentifierText.rule)", { KeyID($0) }) {
-      return id
-    }
-    let name = URL(fileURLWithPath: path).deletingPathExtension().lastPathComponent
-    guard let id = KeyID(name.hasPrefix("AuthKey_") ? String(name.dropFirst(8)) : name) else {
-      throw arguments.error(
-        "--key-id KID is missing: the file's name doesn't tell it, as AuthKey_ABC123DEFG.p8 does")
-    }
-    return id
-  }
-
-  /// The team that `teams.json` beside the key names for it.
-  private static func team(of key: KeyID, path: String) throws -> TeamID {
-    let teams = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent("teams.json")
-      .path
-    guard FileManager.default.fileExists(atPath: teams) else {
-      throw CommandFailure("say the team's id with --team: there is no \(teams) that would tell it")
-    }
-    let bytes = try Files.read(teams)
-    let file: TeamsFile
-    do throws(Findings) {
-      file = try TeamsFile(bytes)
-    } catch {
-      throw CommandFailure(error.all.map { "\(teams):\($0)" }.joined(separator: "\n"))
-    }
-    guard let team = file.team(of: key) else {
-      throw CommandFailure(
-        "\(teams) has no team with the key \(key); add it there, or say the team with --team")
-    }
-    return team.id
   }
 }

@@ -19,7 +19,7 @@ final class DeviceTokens {
 
   let plan: Plan
   private let loop: EventLoop
-  private let server: ServerAddress
+  private let server: ServerAccess
   private let waits: Bool
   private let handler: (PushEvent) -> Void
   private var receiver: PushReceiver?
@@ -31,7 +31,7 @@ final class DeviceTokens {
   private var isOn = false
 
   init(
-    _ plan: Plan, kept: [PushRegistration], loop: EventLoop, server: ServerAddress, waits: Bool,
+    _ plan: Plan, kept: [PushRegistration], loop: EventLoop, server: ServerAccess, waits: Bool,
     handler: @escaping (PushEvent) -> Void
   ) {
     self.plan = plan

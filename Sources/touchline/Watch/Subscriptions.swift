@@ -9,13 +9,13 @@ import LiveActivities
 /// connections of their own; new ones share one.
 final class Subscriptions {
   private let loop: EventLoop
-  private let server: ServerAddress
+  private let server: ServerAccess
   private let waits: Bool
   private let handler: (SubscriberEvent) -> Void
   private var subscribers: [(names: Set<String>, subscriber: ChannelSubscriber)] = []
 
   init(
-    loop: EventLoop, server: ServerAddress, waits: Bool, handler: @escaping (SubscriberEvent) -> Void
+    loop: EventLoop, server: ServerAccess, waits: Bool, handler: @escaping (SubscriberEvent) -> Void
   ) {
     self.loop = loop
     self.server = server

@@ -27,8 +27,7 @@ enum WatchCommand: Command {
       Option("--push-token", nil, "print each activity's push token, to update and end it alone"),
       Option("--push-to-start", "APP[/TYPE]", "print the app's push-to-start token, and wait to be started"),
       Option("--rotate-push-token", "DURATION", "get new push tokens each time this long has passed"),
-      ClientOptions.server,
-    ],
+    ] + ClientOptions.access,
     notes: """
       Keeps one Live Activity a channel: the newest timestamp wins, the state goes stale at its stale date, an ended card
       stays until its dismissal date. In a terminal it draws a phone: '?' shows the keys, 'q' quits. In a pipe, or with

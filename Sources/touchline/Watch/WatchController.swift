@@ -52,7 +52,7 @@ final class WatchController {
   /// - Parameters:
   ///   - names: the channels to watch; what the device has kept alive comes in addition.
   init(
-    _ client: ClientRun, _ server: ServerAddress, names: [String], device: Device, file: DeviceFile?,
+    _ client: ClientRun, _ server: ServerAccess, names: [String], device: Device, file: DeviceFile?,
     plan: Plan, tokens: (plan: DeviceTokens.Plan, kept: [PushRegistration]), display: any WatchDisplay
   ) {
     self.client = client

@@ -108,7 +108,8 @@ struct WatchLine {
     }
   }
 
-  private static func clock(_ date: Date) -> String {
+  /// The time of day, as lines for a person begin.
+  static func clock(_ date: Date) -> String {
     let formatter = DateFormatter()
     formatter.locale = Locale(identifier: "en_US_POSIX")
     formatter.dateFormat = "HH:mm:ss"

@@ -12,7 +12,7 @@ struct WatchOptions {
   }
 
   let names: [String]
-  let server: ServerAddress
+  let server: ServerAccess
   let format: Format
   let span: Double?
   let spanText: String

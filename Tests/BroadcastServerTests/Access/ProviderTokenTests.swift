@@ -158,4 +158,17 @@ import Testing
       }
     }
   }
+
+  @Test("the request log is for providers, each sees the requests for its own apps, refused ones too")
+  func requestLog() throws {
+    try withKeys { server, keys in
+      let (scores, news) = (try keys.scores.token(), try keys.news.token())
+      _ = try server.send(.list())
+      _ = try server.send(.list(app: "com.example.news.sport").token(news))
+      #expect(try server.send(.get("/v1/requests")).reason == "MissingProviderToken")
+      let own = try server.send(.get("/v1/requests").token(scores)).text
+      #expect(own.contains("MissingProviderToken") && own.contains("com.example.scores"))
+      #expect(!own.contains("com.example.news") && !own.contains(scores))
+    }
+  }
 }
