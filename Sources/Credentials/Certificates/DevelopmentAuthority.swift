@@ -104,7 +104,7 @@ public struct DevelopmentAuthority: Sendable {
     } catch {
       throw Failure(description: "\(error)")
     }
-    let files = Files(folder: folder)
+    let files = AuthorityFiles(folder: folder)
     defer { withExtendedLifetime(lock) {} }
     let (authority, isNew) = try Self.authority(files, hostName: hostName, now: now)
     let (certificate, isKept) = try Self.certificate(files, authority, names: names, now: now)
@@ -120,14 +120,14 @@ public struct DevelopmentAuthority: Sendable {
       .map { "\($0): others on this machine can read this private key; chmod 600 it" }
   }
 
-  private func path(_ name: String) -> String { Files(folder: folder).path(name) }
+  private func path(_ name: String) -> String { AuthorityFiles(folder: folder).path(name) }
 
   // MARK: The authority
 
   private typealias Issuer = (certificate: Certificate, key: KeyHandle)
 
   private static func authority(
-    _ files: Files, hostName: String, now: Date
+    _ files: AuthorityFiles, hostName: String, now: Date
   ) throws(Failure) -> (Issuer, isNew: Bool) {
     guard let pem = try files.read(authorityFile) else {
       return (try makeAuthority(files, hostName: hostName, now: now), true)
@@ -169,7 +169,9 @@ public struct DevelopmentAuthority: Sendable {
   }
 
   /// The key is written first. If the program ends between the two files, the next one goes on with that key.
-  private static func makeAuthority(_ files: Files, hostName: String, now: Date) throws(Failure) -> Issuer {
+  private static func makeAuthority(_ files: AuthorityFiles, hostName: String, now: Date) throws(Failure)
+    -> Issuer
+  {
     let key = try files.keyOrNew(authorityKeyFile)
     let from = now.addingTimeInterval(-backdated)
     let content = Certificate.Content(
@@ -190,7 +192,7 @@ public struct DevelopmentAuthority: Sendable {
   // MARK: The server's certificate
 
   private static func certificate(
-    _ files: Files, _ authority: Issuer, names: [String], now: Date
+    _ files: AuthorityFiles, _ authority: Issuer, names: [String], now: Date
   ) throws(Failure) -> (Certificate, isKept: Bool) {
     let path = files.path(certificateFile)
     var old: Certificate?
@@ -253,63 +255,5 @@ public struct DevelopmentAuthority: Sendable {
 
   private static func startOver(_ folder: String) -> String {
     "to start over, move the folder \(folder) away and trust the new ca.pem that is then made"
-  }
-}
-
-/// The folder's files.
-private struct Files {
-  let folder: String
-
-  func path(_ name: String) -> String { folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)" }
-
-  /// A file's bytes; nil when it isn't there.
-  func read(_ name: String) throws(DevelopmentAuthority.Failure) -> [UInt8]? {
-    let path = path(name)
-    if let data = FileManager.default.contents(atPath: path) { return Array(data) }
-    // A dangling link counts as there: what it should lead to is somebody's wish.
-    var status = stat()
-    guard lstat(path, &status) != 0, errno == ENOENT else {
-      throw DevelopmentAuthority.Failure(
-        description: "\(path) can't be read; does this user have the right to?")
-    }
-    return nil
-  }
-
-  /// A private key; nil when the file isn't there.
-  func key(_ name: String) throws(DevelopmentAuthority.Failure) -> KeyHandle? {
-    guard let pem = try read(name) else { return nil }
-    do throws(KeyError) {
-      return try SigningKey(pem: pem, source: path(name)).handle
-    } catch {
-      throw DevelopmentAuthority.Failure(
-        description: "\(error); put the right file back, or move the folder \(folder) away to start over")
-    }
-  }
-
-  /// A private key, made when the file isn't there.
-  func keyOrNew(_ name: String) throws(DevelopmentAuthority.Failure) -> KeyHandle {
-    guard let key = try key(name) else { return try makeKey(name) }
-    return key
-  }
-
-  private func makeKey(_ name: String) throws(DevelopmentAuthority.Failure) -> KeyHandle {
-    let key: SigningKey
-    let pem: [UInt8]
-    do throws(KeyError) {
-      key = try SigningKey.generate()
-      pem = try key.pem()
-    } catch {
-      throw DevelopmentAuthority.Failure(description: "\(error)")
-    }
-    try write(pem, name, mode: 0o600)
-    return key.handle
-  }
-
-  func write(_ bytes: [UInt8], _ name: String, mode: mode_t) throws(DevelopmentAuthority.Failure) {
-    do throws(FileAccess.Failure) {
-      try FileAccess.write(bytes, to: path(name), mode: mode, replacing: true)
-    } catch {
-      throw DevelopmentAuthority.Failure(description: "\(error)")
-    }
   }
 }

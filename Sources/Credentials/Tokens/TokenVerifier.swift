@@ -1,6 +1,6 @@
-// Why: checking a signature costs a tenth of a millisecond, which a publisher must not pay for each message of a burst,
-// nor a server for each of a flood of bad tokens. Outcomes are remembered by the token's SHA-256. What depends on the
-// time is checked anew each time, so that a remembered token expires when it should.
+// Why: checking a signature takes some 50 µs, looking a token up takes one. A publisher must not pay the one for each
+// message of a burst, nor a server for the same bad token over and over. Outcomes are remembered by the token's SHA-256.
+// What depends on the time is checked anew each time, so that a remembered token expires when it should.
 //
 // Good and bad tokens have a memory each: whoever sends bad ones, which everybody can, pushes out no good one. A
 // flood of different bad tokens still costs a signature check each when it names a known key; how many come in a second

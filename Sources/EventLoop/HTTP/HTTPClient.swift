@@ -107,6 +107,10 @@ func readBody(_ wsi: OpaquePointer) -> Int32 {
 }
 
 extension HTTPClientError {
+  private static let refused = "connection refused"
+  /// What lws says when the kernel refused the connection (lib/core-net/close.c).
+  private static let lwsRefused = "closed before established"
+
   /// Why no connection came about (LWS_CALLBACK_CLIENT_CONNECTION_ERROR): what was wrong with the server's certificate, or
   /// lws' own words.
   init(
@@ -118,8 +122,8 @@ extension HTTPClientError {
     }
     let text = data.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: count), as: UTF8.self) }
     let handshake = target.isSecure ? takeHandshakeFailure() : nil
-    let reason = handshake ?? text.map { String($0.prefix { $0 != "\0" }) } ?? "connection refused"
-    self = .unreachable(address: target.address, reason: reason)
+    let reason = handshake ?? text.map { String($0.prefix { $0 != "\0" }) } ?? Self.refused
+    self = .unreachable(address: target.address, reason: reason == Self.lwsRefused ? Self.refused : reason)
   }
 }
 
