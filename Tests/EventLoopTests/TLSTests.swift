@@ -70,7 +70,7 @@ import Testing
 
   @Test("garbage instead of a hello, and in the place of a record, ends that connection only")
   func garbage() throws {
-    let server = try secureServer()
+    let server = try secureServer { $0.handshakeTimeout = 0.5 }
     defer { server.stop() }
     for seed in 0..<20 {
       let socket = try RawSocket(port: server.port)
