@@ -48,8 +48,8 @@ struct HelpTests {
       (["channel", "list", "final"], "\"final\" is one argument too many; no further argument was expected"),
       (["serve", "here"], "\"here\" is one argument too many; no argument was expected"),
       (
-        ["watch", "a", "--server", "https://x"],
-        "is \"https://x\"; http://HOST:PORT, such as http://127.0.0.1:8080, was expected\n"
+        ["watch", "a", "--server", "https://x y"],
+        "is \"https://x y\"; http://HOST:PORT or https://HOST:PORT, such as http://127.0.0.1:8080, was expected\n"
       ),
       (["channel", "show", "final", "--budget", "1"], "--budget goes with create only"),
       (["channel", "create", "a b"], "\"a b\" can't be an alias"),
@@ -82,7 +82,7 @@ struct HelpTests {
       (["watch", "a", "b", "--since", "e:1"], "--since goes with one channel"),
       (
         ["watch", "a", "--server", "ftp://x/y"],
-        "\"ftp://x/y\"; http://HOST:PORT, such as http://127.0.0.1:8080, was expected\n"
+        "\"ftp://x/y\"; http://HOST:PORT or https://HOST:PORT, such as http://127.0.0.1:8080, was expected\n"
       ),
       (["watch", "a", "--format", "xml"], "--format is \"xml\"; phone, plain or json was expected"),
       (["watch", "a", "--format", "json", "--format", "json"], "--format was given twice"),

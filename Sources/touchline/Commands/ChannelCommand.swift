@@ -8,21 +8,7 @@ enum ChannelCommand: Command {
   static let usage = CommandUsage(
     name: "channel", synopsis: "create [ALIAS] | list | show CHANNEL | delete CHANNEL  [OPTIONS]",
     summary: "Create, list, show and delete channels.",
-    options: [
-      Option("--app", "BUNDLE", "create: the app's bundle id (default com.example.scores)"),
-      Option("--storage", "none|latest", "create: whether the newest message is kept (default none)"),
-      Option(
-        "--frequent-updates", nil, "create: the app declares frequent updates; doubles the default budget"),
-      Option("--definition", "FILE", "create: take everything from a definition file"),
-      Option("--budget", "N|none", "create: messages at priority 10 that may come at once"),
-      Option("--refill-per-hour", "N", "create: how many of them come back in an hour"),
-      Option("--over-budget", "POLICY", "create: demote, drop or reject what is over budget"),
-      Option("--window-5", "SECONDS", "create: delivery window of priority 5"),
-      Option("--window-1", "SECONDS", "create: delivery window of priority 1"),
-      Option("--publish-rate", "N|none", "create: publishes a second, any priority"),
-      Option("--burst", "N", "create: publishes that may come at once"),
-      ClientOptions.format,
-    ] + ClientOptions.access,
+    options: creating + [ClientOptions.format] + ClientOptions.access,
     notes: """
       'create' prints the id alone on standard output. CHANNEL is an id or an alias.
       """,
@@ -34,7 +20,20 @@ enum ChannelCommand: Command {
       "touchline channel delete \"$id\"",
     ])
 
-  private static let creating = usage.options.prefix { $0.name != "--server" }.map(\.name)
+  private static let creating = [
+    Option("--app", "BUNDLE", "create: the app's bundle id (default com.example.scores)"),
+    Option("--storage", "none|latest", "create: whether the newest message is kept (default none)"),
+    Option(
+      "--frequent-updates", nil, "create: the app declares frequent updates; doubles the default budget"),
+    Option("--definition", "FILE", "create: take everything from a definition file"),
+    Option("--budget", "N|none", "create: messages at priority 10 that may come at once"),
+    Option("--refill-per-hour", "N", "create: how many of them come back in an hour"),
+    Option("--over-budget", "POLICY", "create: demote, drop or reject what is over budget"),
+    Option("--window-5", "SECONDS", "create: delivery window of priority 5"),
+    Option("--window-1", "SECONDS", "create: delivery window of priority 1"),
+    Option("--publish-rate", "N|none", "create: publishes a second, any priority"),
+    Option("--burst", "N", "create: publishes that may come at once"),
+  ]
 
   static func run(_ arguments: Arguments) throws -> Int32 {
     guard let verb = arguments.positional.first else {
@@ -42,7 +41,7 @@ enum ChannelCommand: Command {
     }
     let server = try ClientOptions.server(arguments)
     let isJSON = try ClientOptions.isJSON(arguments)
-    if verb != "create", let option = creating.first(where: { arguments.has($0) }) {
+    if verb != "create", let option = creating.map(\.name).first(where: arguments.has) {
       throw arguments.error("\(option) goes with create only")
     }
     switch verb {
@@ -107,7 +106,7 @@ enum ChannelCommand: Command {
       if alias == nil { throw arguments.error("\"\(name)\" can't be an alias: \(ChannelAlias.rule)") }
     }
     if let path = arguments["--definition"] {
-      let others = creating.filter { $0 != "--definition" && arguments.has($0) }
+      let others = creating.map(\.name).filter { $0 != "--definition" && arguments.has($0) }
       guard others.isEmpty else {
         throw arguments.error("\(others[0]) doesn't go together with --definition")
       }
