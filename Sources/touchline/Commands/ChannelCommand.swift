@@ -34,7 +34,7 @@ enum ChannelCommand: Command {
       "touchline channel delete \"$id\"",
     ])
 
-  private static let creating = usage.options.prefix { $0.name != "--server" }.map(\.name)
+  private static let creating = usage.options.prefix { $0.name != "--format" }.map(\.name)
 
   static func run(_ arguments: Arguments) throws -> Int32 {
     guard let verb = arguments.positional.first else {
