@@ -118,7 +118,7 @@ import Testing
       #expect(first.uniqueID == answer.headers["apns-unique-id"] && first.priority == 10)
       #expect(
         [first.subscribers, first.written, first.acknowledged, first.displayed] == [1, 1, 1, 0])
-      #expect(first.findings?.map(\.key) == ["aps.input-push-channel"])
+      #expect(first.findings?.map(\.key) == ["aps.input-push-channel", "aps.alert"])
       #expect(first.verdict?.contains("names no channel of the app") == true)
       #expect(all[1].verdict?.hasPrefix("a repetition") == true)
       #expect(all[2].verdict?.contains("the device is away") == true && all[2].subscribers == nil)
