@@ -593,7 +593,9 @@ def trouble():
         "createLocalChannel": request_text("POST", "/v1/channels", body={"definition": {"app": APP}}),
         "health": request_text("GET", "/healthz", body=b"{}"),
     }
-    token = Phone(troubled).register("start")["token"]
+    phone = Phone(troubled)
+    token = phone.register("start")["token"]
+    phone.close()
     headers = {"apns-topic": TOPIC, "apns-push-type": "liveactivity"}
     requests["pushToDevice"] = request_text("POST", f"/3/device/{token}", headers, aps(**START))
     pending = {operation: connect(troubled) for operation in requests}

@@ -88,16 +88,41 @@ import Testing
       _ = try server.send(Request(method: "PUT", path: "/1/apps/com.example.scores/channels?a=secret"))
       _ = try server.send(Request(method: "POST", path: "/3/device/0123456789abcdef"))
       let all = try requests(server)
-      #expect(all.map(\.status) == [201, 200, 200, 204, 400, 400, 405, 404])
+      #expect(all.map(\.status) == [201, 200, 200, 204, 400, 400, 405, 400])
       let reasons = all.compactMap(\.reason)
-      #expect(reasons == ["ChannelNotRegistered", "BadPriority", "MethodNotAllowed", "BadPath"])
+      #expect(reasons == ["ChannelNotRegistered", "BadPriority", "MethodNotAllowed", "BadDeviceToken"])
       #expect([0, 1, 3].allSatisfy { all[$0].channel == id } && all[2].channel == nil)
       #expect(all[4].channel == "AAAA" && all[4].detail?.contains("has no channel AAAA") == true)
       #expect(all[5].detail == "apns-priority is \"7\"; 10, 5 or 1 was expected" && all[5].outcome == nil)
       #expect(all[6].path == "/1/apps/com.example.scores/channels")
       #expect(all[7].path == "/3/device/01234567…")
       #expect(all.allSatisfy { $0.requestID != nil && $0.verdict == nil && $0.subscribers == nil })
-      #expect(try requests(server, "?status=4xx&limit=2").map(\.status) == [405, 404])
+      #expect(try requests(server, "?status=4xx&limit=2").map(\.status) == [405, 400])
+    }
+  }
+
+  @Test("a push to a device is told, with what became of it and without its token") func pushes() throws {
+    try withServer { server in
+      let device = try PushDevice(server)
+      let token = try device.token("start")
+      let start = Request.start(#""input-push-channel":"nowhere","#)
+      let answer = try server.send(.push(to: token, start, id: Request.id))
+      _ = try device.acknowledge(try device.socket.receive("push"))
+      _ = try server.send(.push(to: token, start, id: Request.id))
+      try device.leave(server)
+      _ = try server.send(.push(to: token, Request.start()))
+      let all = try requests(server)
+      #expect(all.map(\.outcome) == ["delivered", "repeated", "undeliverable"])
+      let first = try #require(all.first)
+      #expect(first.app == Request.app && first.requestID == Request.id)
+      #expect(first.uniqueID == answer.headers["apns-unique-id"] && first.priority == 10)
+      #expect(
+        [first.subscribers, first.written, first.acknowledged, first.displayed] == [1, 1, 1, 0])
+      #expect(first.findings?.map(\.key) == ["aps.input-push-channel", "aps.alert"])
+      #expect(first.verdict?.contains("names no channel of the app") == true)
+      #expect(all[1].verdict?.hasPrefix("a repetition") == true)
+      #expect(all[2].verdict?.contains("the device is away") == true && all[2].subscribers == nil)
+      #expect(all.allSatisfy { $0.path == "/3/device/\(token.prefix(8))…" })
     }
   }
 
