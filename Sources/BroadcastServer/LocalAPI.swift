@@ -70,15 +70,19 @@ struct LocalAPI {
         exchange.answer(response)
       }
     } catch {
-      exchange.answer(Self.response(error))
+      var response = Self.response(error)
+      response.headers += origins.headers(for: request)
+      exchange.answer(response)
     }
   }
 
   private func response(to request: HTTPRequest, _ route: Route) throws(AnswerError) -> HTTPResponse {
+    // Whoever watches the server isn't told that a token expired.
+    if case .health = route { return health }
     let caller = try access.caller(of: request)
     switch route {
-    case .root: return Self.text(welcome(for: caller))
     case .health: return health
+    case .root: return Self.text(welcome(for: caller))
     case .channels: return request.method == "POST" ? try create(request, caller) : list(for: caller)
     case .channel(let name):
       let room = try room(name)
@@ -113,7 +117,9 @@ struct LocalAPI {
     case .session, .stream, .requests:
       var error = AnswerError(
         status: 426, reason: "UpgradeRequired",
-        message: "/v1/events is a WebSocket; connect with ws:// and the subprotocol touchline.v1")
+        message:
+          "/v1/events is a WebSocket; connect with \(request.peer.isSecure ? "wss" : "ws"):// and the subprotocol touchline.v1"
+      )
       error.headers = [("upgrade", "websocket"), ("sec-websocket-version", "13")]
       throw error
     }
@@ -133,7 +139,9 @@ struct LocalAPI {
           message: "no WebSocket here; connect to /v1/channels/<id-or-alias>/events or /v1/events")
       }
     } catch {
-      return .refuse(Self.response(error))
+      var response = Self.response(error)
+      response.headers += origins.headers(for: request)
+      return .refuse(response)
     }
   }
 

@@ -17,17 +17,20 @@ import Testing
     #expect(status == 0, "\(output)")
   }
 
-  /// Runs a checker against two servers of its own, and gives its exit code and what it printed.
+  /// Runs a checker against three servers of its own, and gives its exit code and what it printed.
   private static func run(_ document: String, _ checker: String) throws -> (Int32, String) {
-    let server = try DocumentedServer(store: nil)
+    let server = try DocumentedServer()
     let troubled = try DocumentedServer(store: TroubledStore())
+    let access = try AccessFolder()
+    let guarded = try DocumentedServer(access: access)
+    try access.write(port: guarded.port, tlsPort: #require(guarded.tlsPort))
     let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     let documents = folder.appending(path: "../../docs").standardizedFileURL
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
     process.arguments = [
       "-B", folder.appending(path: checker).path, documents.appending(path: document).path,
-      "\(server.port)", "\(troubled.port)",
+      "\(server.port)", "\(troubled.port)", access.handover,
     ]
     let pipe = Pipe()
     process.standardOutput = pipe
@@ -35,13 +38,18 @@ import Testing
     process.standardInput = FileHandle.nullDevice
     try process.run()
     var output = ""
+    var isKeyWithdrawn = false
     while case let data = pipe.fileHandleForReading.availableData, !data.isEmpty {
       output += String(decoding: data, as: UTF8.self)
       if output.contains("shut down\n") { troubled.shutDown() }
+      if output.contains("withdraw\n"), !isKeyWithdrawn {
+        isKeyWithdrawn = true
+        try access.withdrawKey()
+        guarded.reload()
+      }
     }
     process.waitUntilExit()
-    try server.stop()
-    try troubled.stop()
+    for server in [server, troubled, guarded] { try server.stop() }
     return (process.terminationStatus, output)
   }
 }

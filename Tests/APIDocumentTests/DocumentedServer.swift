@@ -8,16 +8,29 @@ import Testing
 /// A server on a free port, with its loop in a thread of its own.
 final class DocumentedServer: @unchecked Sendable {
   let port: UInt16
+  /// The port with TLS; nil without one.
+  let tlsPort: UInt16?
   private let remote: LoopRemote
   private let running = Running()
   private let ended = DispatchSemaphore(value: 0)
   private var wasToldToShutDown = false
 
-  /// - Parameter store: nil for one that works.
-  init(store: (any ChannelStore)?) throws {
+  /// - Parameters:
+  ///   - store: nil for one that works.
+  ///   - access: the keys and the client authority of a strict server that checks them and has a port with TLS; nil for
+  ///     one that lets everybody in.
+  init(store: (any ChannelStore)? = nil, access: AccessFolder? = nil) throws {
     var configuration = ServerConfiguration()
     configuration.listen.port = 0
     configuration.providerListen = nil
+    if let access {
+      configuration.providerListen = ListenAddress(port: 0)
+      configuration.tlsFolder = access.tls
+      configuration.clientAuthority = access.clientAuthority
+      configuration.keys = access.keys
+      configuration.strictness = Set(ServerConfiguration.Strictness.allCases)
+      configuration.origins = ["https://scores.example.com"]
+    }
     configuration.keepAlive = KeepAlive(ping: 0.5, silence: store == nil ? 60 : 3)
     // Waited for once, by the checker that is slow with a request on purpose.
     if store == nil { configuration.handshakeSeconds = 2 }
@@ -42,6 +55,12 @@ final class DocumentedServer: @unchecked Sendable {
     let (loop, server) = try #require(running.value).get()
     remote = loop.remote
     port = server.port
+    tlsPort = server.providerPort
+  }
+
+  /// Lets the server read its keys again, as SIGHUP does.
+  func reload() {
+    remote.post { [running] in running.server?.reload() }
   }
 
   /// Shuts the server down as SIGTERM does; once.

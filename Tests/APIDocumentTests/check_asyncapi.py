@@ -1,9 +1,9 @@
 """Checks docs/asyncapi.yaml against running servers, both ways: every frame and event has to fit the document, and
 every documented message, error reason and close code has to be seen.
 
-Usage: check_asyncapi.py DOCUMENT PORT TROUBLED-PORT
+Usage: check_asyncapi.py DOCUMENT PORT TROUBLED-PORT ACCESS
 
-For the servers see check_openapi.py. The ordinary one pings after half a second; the troubled one drops who is silent
+For the servers see check_openapi.py; the one of ACCESS withdraws a key when this program prints "withdraw". The ordinary one pings after half a second; the troubled one drops who is silent
 or reads nothing for three, and has a channel "unlimited" without limits.
 """
 import asyncio
@@ -15,6 +15,7 @@ import uuid
 import websockets
 
 from documents import *
+from guarded import *
 
 APP = "com.example.scores"
 FRAME_LIMIT = 16_384
@@ -24,9 +25,11 @@ EXCEPTIONS = {}
 # so `Shutdown` never becomes a frame.
 NO_FRAME = {"Shutdown", "CannotCreateChannelConfig", "MethodNotAllowed", "BadPath", "TopicDisallowed",
             "MissingPushType", "InvalidPushType", "BadDeviceToken", "DeviceTokenNotForTopic", "MissingTopic", "BadTopic",
-            "BadCollapseId", "ExpiredToken", "Unregistered"}
+            "BadCollapseId", "ExpiredToken", "Unregistered", "ExpiredProviderToken", "BadCertificate",
+            "BadCertificateEnvironment", "TooManyProviderTokenUpdates"}
 
 path, port, troubled = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+guarded = Guarded(sys.argv[4])
 document = Document(path, jsonschema.Draft7Validator)
 report = Report()
 channels = document.root["channels"]
@@ -92,10 +95,12 @@ class Client:
         self.channel, self.web_socket = channel, web_socket
 
     @classmethod
-    async def open(cls, channel, name="plain", on=None, query="", **options):
+    async def open(cls, channel, name="plain", on=None, query="", subprotocols=(), **options):
         address = channels[channel]["address"].replace("{channel}", name)
+        scheme = "wss" if "ssl" in options else "ws"
         web_socket = await websockets.connect(
-            f"ws://127.0.0.1:{on or port}{address}{query}", subprotocols=["touchline.v1"], compression=None, **options)
+            f"{scheme}://127.0.0.1:{on or port}{address}{query}", subprotocols=["touchline.v1", *subprotocols],
+            compression=None, **options)
         report.check(web_socket.subprotocol == "touchline.v1", channel, "no subprotocol")
         client = cls(channel, web_socket)
         if channel == "channel":
@@ -599,6 +604,91 @@ async def silent_readers():
         report.check(code == 1001, channel, f"a silent client got {code}")
 
 
+def guarded_channels():
+    """Two channels that want tokens, and one that is open."""
+    for alias, rules in (("vip", {"subscribe": "token"}), ("box", {"subscribe": "token"}), ("open", {})):
+        body = {"alias": alias, "definition": {"app": APP, **rules}}
+        answer = exchange(guarded.port, "POST", "/v1/channels", guarded.bearer("provider"), body)
+        report.check(answer.status == 201, f"creating {alias}", answer.body)
+
+
+async def tokens(channel):
+    """What each kind of client may do; over TLS as in the clear."""
+    def publish(name):
+        return {"type": "publish", "channel": name, "aps": aps()}
+
+    async def open(name, secure=None, **options):
+        if secure:
+            return await Client.open(channel, name, on=guarded.tls_port, ssl=secure, **options)
+        return await Client.open(channel, name, on=guarded.port, **options)
+
+    def subprotocol(name):
+        return {"subprotocols": ["touchline.token." + guarded.given[name]]}
+    stranger = await open("open")
+    intent = {"type": "intent", "channel": "vip", "action": "follow", "request-id": str(uuid.uuid4())}
+    for frame in ({"type": "subscribe", "channel": "vip"}, intent):
+        await stranger.refused("MissingSubscriberToken", frame)
+    for frame in (publish("open"), {"type": "listen", "channel": "open"}):
+        await stranger.refused("MissingProviderToken", frame)
+
+    subscriber = await open("vip", **subprotocol("subscriber"))
+    await subscriber.say("subscribe", channel="vip")
+    await subscriber.expect("subscribed")
+    await subscriber.refused("UnknownAction", intent)
+    for frame in ({"type": "subscribe", "channel": "box"}, intent | {"channel": "box"}):
+        await subscriber.refused("ChannelNotAllowed", frame)
+    for frame in (publish("vip"), {"type": "listen", "channel": "vip"}):
+        await subscriber.refused("InvalidProviderToken", frame)
+
+    other = await open("open", guarded.context(), extra_headers=guarded.bearer("news"))
+    await other.refused("ChannelNotAllowed", {"type": "subscribe", "channel": "vip"})
+    for frame in (publish("vip"), {"type": "listen", "channel": "vip"}):
+        await other.refused("TopicMismatch", frame)
+
+    for publisher in (await open("vip", extra_headers=guarded.bearer("provider")),
+                      await open("vip", guarded.context("scores"))):
+        await publisher.say("listen", channel="vip")
+        await publisher.expect("listening")
+        await publisher.say("publish", channel="vip", aps=aps())
+        await subscriber.expect("message")
+        if channel == "channel":
+            await publisher.expect("message")
+        await publisher.expect("published", outcome="delivered")
+        await publisher.close()
+    for client in (stranger, subscriber, other):
+        await client.close()
+
+    # A handshake without the right token has no frame, and an answer that openapi.yaml tells.
+    if channel == "channel":
+        for status, options in ((401, {}), (401, subprotocol("oldSubscriber")), (403, subprotocol("other"))):
+            try:
+                await open("vip", **options)
+                report.fail(channel, f"a handshake that {status} was wanted for is accepted")
+            except websockets.InvalidStatusCode as refused:
+                report.check(refused.status_code == status, channel, f"wanted {status}, got {refused.status_code}")
+
+
+async def ended_tokens():
+    """Who came with a token that expires, or whose key is withdrawn, is let go; others are not disturbed."""
+    def options(token):
+        return {"on": guarded.port, "query": "?token=" + token}
+    quiet = await Client.open("channel", "open", on=guarded.port)
+    brief = [await Client.open(channel, "vip", **options(guarded.brief())) for channel in ("session", "channel")]
+    stream = await in_thread(lambda: EventStream("vip", **options(guarded.brief())))
+    lost = [await Client.open(channel, "vip", **options(guarded.given["lost"])) for channel in ("session", "channel")]
+    withdraw()
+    for client in lost:
+        await client.closes(4003)
+    for client in brief:
+        await client.closes(4001)
+    await in_thread(stream.expect, "subscribed")
+    rest = await in_thread(stream.answer.stream.read)
+    report.check(rest.replace(b": keep-alive\n\n", b"") == b"", "eventStream", f"went on with {rest}")
+    await quiet.say("ack", channel="open", seq=0)
+    await quiet.expect("acknowledged")
+    await quiet.close()
+
+
 async def trouble(*waiting):
     """The store fails, sessions have a bound, and the server shuts down once nothing is waited for any more."""
     client = await Client.open("session", on=troubled)
@@ -642,7 +732,9 @@ async def main():
     all_reasons()
     # These take seconds of waiting: meanwhile everything else happens.
     begun = asyncio.Event()
-    waiting = [asyncio.create_task(stalled_readers(begun)), asyncio.create_task(silent_readers())]
+    guarded_channels()
+    waiting = [asyncio.create_task(stalled_readers(begun)), asyncio.create_task(silent_readers()),
+               asyncio.create_task(ended_tokens())]
     await begun.wait()
     define("plain")
     define("quiet")
@@ -656,6 +748,7 @@ async def main():
         await pushes(channel)
         await receipts(channel)
         await refusals(channel)
+        await tokens(channel)
     await preserved_bytes()
     await resuming()
     await deleted_event_stream()

@@ -1,10 +1,11 @@
 """Checks docs/openapi.yaml against running servers, both ways: every answer has to fit the document, and every
-documented operation, status, reason and header has to be seen.
+documented operation, status, reason and header has to be seen. What is refused over HTTP/1.1 is asked again over HTTP/2.
 
-Usage: check_openapi.py DOCUMENT PORT TROUBLED-PORT
+Usage: check_openapi.py DOCUMENT PORT TROUBLED-PORT ACCESS
 
 The troubled server's store fails to write; it holds 10,000 channels of com.example.full and a policy-1 channel with
-the alias "stored" of com.example.scores. It is shut down when this program prints "shut down".
+the alias "stored" of com.example.scores. It is shut down when this program prints "shut down". ACCESS is a file about a
+third, strict server that checks tokens and client certificates (guarded.py).
 """
 import asyncio
 import sys
@@ -14,19 +15,23 @@ from urllib.parse import quote
 
 import websockets
 
+import documents
 from documents import *
+from guarded import *
 
 APP = "com.example.scores"
 CHANNELS = f"/1/apps/{APP}/channels"
 BROADCAST = f"/4/broadcasts/apps/{APP}"
 # Added by the HTTP layer to every answer, or described by `content` (OpenAPI: a content-type header is ignored).
 GENERAL_HEADERS = {"content-length", "content-type", "date", "connection"}
-# In the code, but no answer to a request: a definition file that contradicts the store stops the start.
-NOT_ANSWERED = {"ChannelDiffers"}
+# In the code, but no answer to a request: a definition file that contradicts the store stops the start, and a key that is
+# withdrawn closes connections with 4003.
+NOT_ANSWERED = {"ChannelDiffers", "KeyWithdrawn"}
 # Documented things that can't be provoked, with the reason.
 EXCEPTIONS = {}
 
 path, port, troubled = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+guarded = Guarded(sys.argv[4])
 document = Document(path, jsonschema.Draft202012Validator)
 report = Report()
 
@@ -61,6 +66,8 @@ responses = {
     for status, response in operation["responses"].items()
 }
 responses |= {(name, ""): document.resolve(response) for name, response in document.root["x-unmatched"].items()}
+local_operations = {name for name, operation in operations.items() if operation.get("tags") == ["Local API"]}
+local_operations |= {"local-path", "local-method"}
 documented = {part for (name, status), response in responses.items() for part in parts(name, status, response)}
 
 
@@ -71,7 +78,10 @@ def fit(where, operation, status, answer):
     if response is None:
         return report.fail(where, f"the status {status} is not documented")
     report.seen.add((operation, status, None))
-    fit_headers(where, operation, status, response.get("headers", {}), answer)
+    headers = response.get("headers", {})
+    if operation in local_operations:
+        headers = headers | document.root["x-local-headers"]
+    fit_headers(where, operation, status, headers, answer)
     content = response.get("content")
     media = answer.header("content-type")
     if content is None:
@@ -121,6 +131,19 @@ def expect_unmatched(kind, status, reason, answer):
     report.check(answer.status == status, where, f"answered {answer.status}")
     fit(where, kind, "", answer)
     report.check(answer.json.get("reason") == reason, where, f"answered {answer.body}")
+
+
+def exchange(on, method, target, headers=None, body=b"", endless=False):
+    """Asks over HTTP/1.1; a refusal is the same over HTTP/2."""
+    answer = documents.exchange(on, method, target, headers, body, endless)
+    # A WebSocket's handshake is HTTP/1.1's alone. After a short time a limit of rates lets the next request through.
+    is_lasting = answer.status >= 400 and "upgrade" not in (headers or {}) and answer.header("retry-after") != "1"
+    if not endless and is_lasting and method != "HEAD":
+        again = over_http2(f"http://127.0.0.1:{on}", [(method, target, headers, body)])
+        for got in (answer, again):
+            got.same = (got.status, {name for name, _ in got.headers} - {"connection"}, got.json.get("reason"))
+        report.check(answer.same == again.same, f"{method} {target} over HTTP/2", f"{again.same}, not {answer.same}")
+    return answer
 
 
 def aps(**more):
@@ -427,7 +450,7 @@ def definitions():
         "accessibility": {"minimal": "Spain has {home}"},
         "actions": {"follow": {"title": "Follow", "sets": {"followed": True}},
                     "mark": {"sets": {"nested": {"deep": []}}}},
-        "sensitive": ["clock", "home"], "strings": {"en": {"GOAL": "Goal!"}, "es": {"GOAL": "¡Gol!"}, "de": {}},
+        "subscribe": "open", "sensitive": ["clock", "home"], "strings": {"en": {"GOAL": "Goal!"}, "es": {"GOAL": "¡Gol!"}, "de": {}},
     }
     members = set(document.root["components"]["schemas"]["Definition"]["properties"])
     rules = {"app", "budget", "windows", "publish-rate"}
@@ -481,7 +504,9 @@ def requests():
     follower = exchange(port, "GET", "/v1/channels/logged/events", endless=True)
     token = "bearer eyJhbGciOiJFUzI1NiIsImtpZCI6IkFCQzEyMzRERUYifQ.eyJpc3MiOiJURUFNMTIzNDU2In0.c2ln"
     sent = broadcast("logged", aps(**{"state-date": 1}), apns_priority=None, authorization=token, user_agent="checker")
-    broadcast("logged", aps(), apns_priority="7")
+    # Once: asked again over HTTP/2 it would be in the log twice.
+    wrong = {"apns-channel-id": "logged", "apns-push-type": "liveactivity", "apns-priority": "7"}
+    documents.exchange(port, "POST", BROADCAST, wrong, aps())
     seen = {name for entry in read("?limit=1000")["requests"] for name in entry}
     wanted = set(document.root["components"]["schemas"]["RequestEntry"]["properties"])
     report.check(seen == wanted, "RequestEntry", f"seen: {seen}, documented: {wanted}")
@@ -503,6 +528,143 @@ def requests():
     follower.socket.close()
     for query in ("?limt=1", "?limit=-1", "?limit=1001", "?limit=1&limit=1", "?after=7", "?status=2x", "?status="):
         expect("readRequests", 400, "BadRequestParams", exchange(port, "GET", "/v1/requests" + query))
+
+
+# What a client shows, and the reason for which it is refused wherever the document has that reason: headers, an argument,
+# a certificate.
+BAD = {
+    "MissingProviderToken": ({}, "", None),
+    "InvalidProviderToken": ({"authorization": "bearer x.y.z"}, "", None),
+    "ExpiredProviderToken": (guarded.bearer("oldProvider"), "", None),
+    "TopicMismatch": (guarded.bearer("news"), "", None),
+    "BadCertificate": ({}, "", "nobody"),
+    "BadCertificateEnvironment": ({}, "", "production"),
+    "MissingSubscriberToken": ({}, "", None),
+    "InvalidSubscriberToken": ({}, "?token=x", None),
+    "ExpiredSubscriberToken": (guarded.bearer("oldSubscriber"), "", None),
+    "ChannelNotAllowed": (guarded.bearer("other"), "", None),
+    "OriginNotAllowed": (guarded.bearer("provider") | {"origin": "https://evil.example.com"}, "", None),
+}
+# What a client shows for each of the security schemes.
+GOOD = {
+    "providerToken": (guarded.bearer("provider"), "", None),
+    "clientCertificate": ({}, "", "scores"),
+    "subscriberToken": (guarded.bearer("subscriber"), "", None),
+    "subscriberTokenArgument": ({}, "?token=" + guarded.given["subscriber"], None),
+    "subscriberTokenSubprotocol": (
+        {"sec-websocket-protocol": f"touchline.v1, touchline.token.{guarded.given['subscriber']}"}, "", None),
+}
+
+
+def access():
+    """Who may do what: each operation, with each thing that a client can show, over both versions of HTTP."""
+    provider = guarded.bearer("provider")
+
+    def define(alias, **rules):
+        body = {"alias": alias, "definition": {"app": APP, **rules}}
+        return exchange(guarded.port, "POST", "/v1/channels", provider, body)
+    for alias in ("vip", "box"):
+        got = expect("createLocalChannel", 201, None, define(alias, subscribe="token")).json["definition"]
+        report.check(got["subscribe"] == "token", "Definition", got)
+    expect("createLocalChannel", 400, "BadDefinition", exchange(
+        port, "POST", "/v1/channels", body={"definition": {"app": APP, "subscribe": "token"}}))
+    phone = Phone(guarded.port)
+    token = phone.register()["token"]
+    pushed = exchange(
+        guarded.port, "POST", f"/3/device/{token}", provider | {"apns-topic": TOPIC, "apns-push-type": "liveactivity"}, aps())
+    message = {"apns-channel-id": "vip", "apns-push-type": "liveactivity", "apns-priority": "10", "apns-expiration": "0"}
+    requests = {
+        "createChannel": ("POST", CHANNELS, {}, NEW_CHANNEL),
+        "readChannel": ("GET", CHANNELS, {"apns-channel-id": "vip"}, b""),
+        "deleteChannel": ("DELETE", CHANNELS, {"apns-channel-id": "AAAAAAAAAAAAAAAAAAAAAA=="}, b""),
+        "listChannels": ("GET", f"/1/apps/{APP}/all-channels", {}, b""),
+        "broadcast": ("POST", BROADCAST, message, aps()),
+        "pushToDevice": (
+            "POST", f"/3/device/{token}", {"apns-topic": TOPIC, "apns-push-type": "liveactivity"}, aps()),
+        "welcome": ("GET", "/", {}, b""),
+        "health": ("GET", "/healthz", {}, b""),
+        "listLocalChannels": ("GET", "/v1/channels", {}, b""),
+        "createLocalChannel": ("POST", "/v1/channels", {}, {"definition": {"app": APP}}),
+        "readRequests": ("GET", "/v1/requests", {}, b""),
+        "readLocalChannel": ("GET", "/v1/channels/vip", {}, b""),
+        "deleteLocalChannel": ("DELETE", "/v1/channels/doomed", {}, b""),
+        "readMessage": ("GET", f"/v1/channels/vip/messages/{uuid.uuid4()}", {}, b""),
+        "streamChannel": ("GET", "/v1/channels/vip/events", {}, b""),
+        "readPush": ("GET", "/v1/pushes/" + pushed.header("apns-unique-id"), {}, b""),
+        "openSession": ("GET", "/v1/events", {}, b""),
+    }
+    report.check(set(requests) == set(operations), "access", f"not asked: {set(operations) ^ set(requests)}")
+    statuses = {(name, what): int(status) for name, status, what in documented if what in BAD}
+
+    def request(operation, shown):
+        method, target, headers, body = requests[operation]
+        page = {"origin": ORIGIN} if operation in local_operations else {}
+        return method, target + shown[1], headers | page | shown[0], body
+
+    def judge(operation, shown, answer, status=None, reason=None):
+        """An answer that fits the document, and that a page may read if it may ask."""
+        expect(operation, status or answer.status, reason, answer)
+        if operation in local_operations:
+            own = None if reason == "OriginNotAllowed" else ORIGIN
+            got = (answer.header("access-control-allow-origin"), answer.header("vary"))
+            report.check(got == (own, "origin"), f"{operation} {reason or answer.status}", f"origin and vary are {got}")
+
+    for operation in operations:
+        define("doomed")
+        for reason, shown in BAD.items():
+            for ask in (guarded.http1, guarded.http2):
+                answer = ask([request(operation, shown)], shown[2])
+                status = statuses.get((operation, reason))
+                judge(operation, shown, answer, status, status and reason)
+        # An access token more, within 20 minutes.
+        again = GOOD["providerToken"]
+        if (operation, "TooManyProviderTokenUpdates") in {(name, what) for name, _, what in documented}:
+            for ask in (guarded.http1, guarded.http2):
+                first = ("GET", "/v1/requests?limit=0", guarded.bearer("another"), b"")
+                judge(operation, again, ask([first, request(operation, again)]), 429, "TooManyProviderTokenUpdates")
+        # What the document names lets in, and nothing else does.
+        schemes = {name for item in operations[operation].get("security", []) for name in item}
+        for scheme, shown in GOOD.items():
+            if scheme == "subscriberTokenSubprotocol" and scheme not in schemes:
+                continue
+            define("doomed")
+            answer = guarded.http1([request(operation, shown)], shown[2], endless=operation == "streamChannel")
+            is_in = answer.status not in (401, 403, 429)
+            wanted = scheme in schemes or operation == "health"
+            report.check(is_in == wanted, f"{operation} with {scheme}", f"answered {answer.status}")
+            if operation == "streamChannel":
+                answer.body = answer.stream.readline()
+                answer.socket.close()
+            judge(operation, shown, answer)
+            if is_in and operation != "streamChannel":
+                define("doomed")
+                judge(operation, shown, guarded.http2([request(operation, shown)], shown[2]), answer.status)
+
+    # A handshake is refused as the plain request is.
+    for operation in ("streamChannel", "openSession"):
+        for (name, reason), status in statuses.items():
+            if name == operation:
+                method, target, headers, body = request(operation, BAD[reason])
+                judge(operation, BAD[reason], guarded.http1([(method, target, headers | HANDSHAKE, body)], BAD[reason][2]),
+                      status, reason)
+        for scheme, shown in GOOD.items():
+            method, target, headers, body = request(operation, shown)
+            answer = guarded.http1([(method, target, HANDSHAKE | headers, body)], shown[2], endless=True)
+            report.check(answer.status == 101, f"{operation} with {scheme}", f"answered {answer.status}")
+            report.check(guarded.given["subscriber"] not in str(answer.headers), operation, "repeats the token")
+            answer.socket.close()
+    phone.close()
+
+
+def secure():
+    """A port with TLS, and what HTTP/2 can say wrong."""
+    expect_unmatched("malformed", 400, "TLSRequired", documents.exchange(guarded.tls_port, "GET", "/healthz"))
+    for status, reason, target, headers in (
+        (400, "BadPath", "/%zz", {}), (400, "BadQuery", "/?%zz", {}), (431, "HeadersTooLarge", "/", {"a": "a" * 8_192}),
+    ):
+        answer = guarded.http2([("GET", target, headers, b"")])
+        expect_unmatched("malformed", status, reason, answer)
+    expect_unmatched("malformed", 405, "MethodNotAllowed", http2_tunnel(guarded.port))
 
 
 def streams():
@@ -644,6 +806,8 @@ definitions()
 messages()
 pushes()
 requests()
+access()
+secure()
 streams()
 trouble()
 unmatched(slow)

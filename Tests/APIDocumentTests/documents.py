@@ -129,8 +129,10 @@ def refusal_reasons():
 def reasons_in_sources():
     """Every reason that the server's code has as a literal, or as a used case of RefusalReason."""
     literal = re.compile(r'(?:reason: |(?:refuse|refusal)\(\s*\d+, |refuse\(\s*)"([A-Z]\w+)"')
-    found = set()
-    for folder in ("BroadcastChannels", "SubscriberProtocol", "BroadcastServer", "EventLoop"):
+    # The reasons of a subscriber's token are a table of their own.
+    table = (SOURCES / "Credentials/Tokens/SubscriberToken.swift").read_text()
+    found = set(re.findall(r'case \.\w+: "([A-Z]\w+)"', table))
+    for folder in ("BroadcastChannels", "SubscriberProtocol", "Credentials", "BroadcastServer", "EventLoop"):
         for path in (SOURCES / folder).rglob("*.swift"):
             if path.name == "Refusal.swift":
                 continue
@@ -138,6 +140,11 @@ def reasons_in_sources():
             found |= set(literal.findall(text))
             found |= {reason for name, reason in refusal_reasons().items() if re.search(rf"\.{name}\b", text)}
     return found
+
+
+def withdraw():
+    """Tells the test that runs this program to take the key of the token "lost" away."""
+    print("withdraw", flush=True)
 
 
 def shut_down():

@@ -143,22 +143,20 @@ struct SubscriberTokenTests {
 
   @Test("a token is found in each of its places, and the same one twice is one")
   func places() throws {
-    let none = try SubscriberToken.extract(
-      authorization: ["Basic eDp5"], subprotocols: ["touchline.v1"], queryTokens: [""])
-    #expect(none == nil)
-    #expect(
-      try SubscriberToken.extract(authorization: ["Bearer a.b.c"], subprotocols: [], queryTokens: [])
-        == "a.b.c")
-    #expect(
-      try SubscriberToken.extract(
-        authorization: [], subprotocols: ["touchline.v1", "touchline.token.a.b.c"], queryTokens: [])
-        == "a.b.c")
-    #expect(
-      try SubscriberToken.extract(authorization: [], subprotocols: [], queryTokens: ["a.b.c"]) == "a.b.c")
-    #expect(
-      try SubscriberToken.extract(
-        authorization: ["bearer a.b.c"], subprotocols: ["touchline.token.a.b.c"], queryTokens: ["a.b.c"])
-        == "a.b.c")
+    func found(
+      _ authorization: [String] = [], _ subprotocols: [String] = [], _ queryTokens: [String] = []
+    ) throws -> String? {
+      let found = try SubscriberToken.extract(
+        authorization: authorization, subprotocols: subprotocols, queryTokens: queryTokens)
+      return found.map { "\($0.text) in \($0.place)" }
+    }
+    let item = "touchline.token.a.b.c"
+    #expect(try found(["Basic eDp5"], ["touchline.v1"], [""]) == nil)
+    #expect(try found(["Bearer a.b.c"]) == "a.b.c in authorization")
+    #expect(try found([], ["touchline.v1", item]) == "a.b.c in subprotocol")
+    #expect(try found([], [], ["a.b.c"]) == "a.b.c in query")
+    #expect(try found([], [item], ["a.b.c"]) == "a.b.c in subprotocol")
+    #expect(try found(["bearer a.b.c"], [item], ["a.b.c"]) == "a.b.c in authorization")
   }
 
   @Test("two different tokens are refused, and neither is repeated")

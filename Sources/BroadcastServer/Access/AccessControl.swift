@@ -68,13 +68,14 @@ final class AccessControl {
         subprotocols: request.header("sec-websocket-protocol").map(listItems) ?? [],
         queryTokens: request.query.filter { $0.name == "token" }.map(\.value))
       guard let presented else { return stranger }
-      if Self.isSubscriberToken(presented) {
-        return Caller(.subscriber(try verifier.subscriber(presented, now: now())))
+      // What else is in the header is a provider's. Beside it there are subscribers' tokens alone: a URL is seen by too
+      // many for a provider's.
+      if presented.place != .authorization || Self.isSubscriberToken(presented.text) {
+        return Caller(.subscriber(try verifier.subscriber(presented.text, now: now())))
       }
     } catch {
       throw AnswerError(error)
     }
-    // A provider's token comes in its header alone: an argument of a URL is seen by too many.
     return try provider(of: request)
   }
 

@@ -18,10 +18,13 @@ struct Origins {
       message: "pages of \"\(origin.prefix(100))\" may not use this server; it was started with --origins")
   }
 
-  /// What lets a page of an allowed origin read the answer.
+  /// What lets a page of an allowed origin read the answer, a refusal as well. The answer depends on the origin also
+  /// where there is none, which caches have to know.
+  /// Source: the Fetch standard, "CORS protocol and HTTP caches".
   func headers(for request: HTTPRequest) -> [(String, String)] {
-    guard let allowed, let origin = request.header("origin"), allowed.contains(origin.lowercased()) else {
-      return []
+    guard let allowed else { return [] }
+    guard let origin = request.header("origin"), allowed.contains(origin.lowercased()) else {
+      return [("vary", "origin")]
     }
     return [("access-control-allow-origin", origin), ("vary", "origin")]
   }

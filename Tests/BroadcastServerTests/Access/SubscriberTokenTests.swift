@@ -71,6 +71,21 @@ import Testing
     }
   }
 
+  @Test("what stands in a subscriber's place is judged as a subscriber's token: 401, whatever it is")
+  func subscribersPlaces() throws {
+    try withChannels { server, keys in
+      for text in ["x", try keys.scores.token()] {
+        let answer = try server.send(.get("/v1/channels/final?token=\(text)"))
+        #expect(answer.status == 401 && answer.reason == "InvalidSubscriberToken")
+        #expect(answer.text.contains("subscriber token") && !answer.text.contains(text + "."))
+        let item = "sec-websocket-protocol: touchline.v1, touchline.token.\(text)\r\n"
+        #expect(try head(server, "/v1/channels/final/events", item).status == "401")
+        #expect(try server.send(.get("/healthz?token=\(text)")).status == 200)
+      }
+      #expect(try server.send(.get("/v1/channels/final").token("x")).reason == "InvalidProviderToken")
+    }
+  }
+
   @Test("a session subscribes to what its token names, and publishes nothing")
   func session() throws {
     try withChannels { server, keys in
@@ -196,6 +211,22 @@ import Testing
       let own = try server.send(.get("/v1/channels").header("origin", "https://scores.example.com"))
       #expect(own.headers["access-control-allow-origin"] == "https://scores.example.com")
       #expect(try server.send(.get("/v1/channels").header("origin", "null")).reason == "OriginNotAllowed")
+    }
+  }
+
+  @Test("a page of an allowed origin can read why it was refused, and no other page can")
+  func refusalsToPages() throws {
+    try withServer {
+      $0.origins = ["https://scores.example.com"]
+    } _: { server in
+      let missing = Request.get("/v1/channels/nobody")
+      let own = try server.send(missing.header("origin", "https://scores.example.com"))
+      #expect(own.status == 404 && own.headers["vary"] == "origin")
+      #expect(own.headers["access-control-allow-origin"] == "https://scores.example.com")
+      let none = try server.send(missing)
+      #expect(none.headers["vary"] == "origin" && none.headers["access-control-allow-origin"] == nil)
+      let other = try server.send(missing.header("origin", "https://evil.example.com"))
+      #expect(other.reason == "OriginNotAllowed" && other.headers["access-control-allow-origin"] == nil)
     }
   }
 }
