@@ -95,7 +95,7 @@ if let library = ProcessInfo.processInfo.environment["TOUCHLINE_LIBFUZZER"] {
         "CFuzzer", "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol",
         "BroadcastServer", "BroadcastClient", "EventLoop",
       ],
-      path: "Tests/Fuzzing", exclude: ["CFuzzer"],
+      path: "Tests/Fuzzing", exclude: ["CFuzzer", "words.dict"],
       // The library without a main function, instead of the one that -sanitize=fuzzer links: the target is chosen first.
       linkerSettings: [
         .unsafeFlags(["-Xclang-linker", "-fno-sanitize=fuzzer", library, "-lstdc++", "-lm"])

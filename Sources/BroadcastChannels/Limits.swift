@@ -64,6 +64,14 @@ public enum Limits {
   /// Actions of one activity. Touchline: the digits that press them.
   public static let actionsPerActivity = 9
 
+  /// Nested types in a declared property, such as `[[Int]?]`, and nested conditions in a template. Touchline: both are
+  /// read by recursion, so the depth bounds its stack; one of three levels is rare.
+  public static let nestedTypes = 16
+  /// Characters of a word, and words to compare it with, for which a near one is looked for. Touchline: comparing costs the
+  /// product of both, and anybody may send a long unknown key.
+  public static let suggestedCharacters = 64
+  public static let suggestedWords = 256
+
   // MARK: Push tokens
 
   /// Random bytes in a push token, and in the secret that goes with it. Touchline: it can't be guessed. Apple's have

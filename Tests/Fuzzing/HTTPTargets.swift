@@ -10,9 +10,8 @@ enum HTTPTargets {
     FuzzTarget(name: "event-stream", check: eventStream), FuzzTarget(name: "url", check: url),
   ]
 
-  private static let peer = HTTPPeer(remoteAddress: "127.0.0.1")
-
   private static func head(_ bytes: [UInt8]) {
+    let peer = HTTPPeer(remoteAddress: "127.0.0.1")
     guard let head = try? HTTPHead(parsing: bytes[...], peer: peer) else { return }
     let request = head.request
     require(!request.method.isEmpty && request.method.utf8.allSatisfy(isTokenByte), "the method is no token")
@@ -104,9 +103,8 @@ enum HTTPTargets {
     // What the server writes is what its clients read, but for line breaks, which all become one kind.
     guard input.count < 200 else { return }
     let text = EventStreamText.event("name", id: "e:1", data: Array(input))
-    var lines: [UInt8] = []
-    for byte in input where !(byte == 0x0A && lines.last == 0x0D) { lines.append(byte) }
-    let data = lines.map { $0 == 0x0D ? 0x0A : $0 }
+    let pairs = zip([0] + input, input)
+    let data = pairs.filter { !($0 == 0x0D && $1 == 0x0A) }.map { $1 == 0x0D ? 0x0A : $1 }
     require(
       read(text[...], in: text.count) == [ServerSentEvent(name: "name", id: "e:1", data: data)],
       "an event is read as another")

@@ -23,7 +23,8 @@ struct Seeds {
     case "payload": bodies
     case "client-frame": clientFrames
     case "server-frame": serverFrames
-    case "definition", "template", "type": try channels(".json") + templates
+    case "definition": try channels(".json")
+    case "template", "type": templates
     case "script": try channels(".jsonl") + texts(#"{"channel":"final"}"# + "\n" + step)
     case "openfootball": [Array(openFootball.utf8)]
     case "configuration":
