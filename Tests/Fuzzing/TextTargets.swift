@@ -70,7 +70,7 @@ enum TextTargets {
         !words.contains { $0.hasPrefix("eyJ") && $0.count > 12 }, "a provider token is left: \(redacted)")
     }
     let path = Redaction.path("/3/device/\(text.filter { $0 != "/" })")
-    require(path.count <= "/3/device/".count + 9, "a device token is left: \(path)")
+    require(path.unicodeScalars.count <= "/3/device/".count + 9, "a device token is left: \(path)")
     let kind = Redaction.authorization(text)
     require(kind.utf8.count <= "bearer, key ".utf8.count + 10, "an authorization is left: \(kind)")
   }

@@ -37,11 +37,13 @@ enum Redaction {
 
   /// A path without its query, with the device tokens of `/3/device/<token>` shortened.
   static func path(_ raw: String) -> String {
-    let segments = raw.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-    guard segments.count == 4, segments[1] == "3" else { return text(raw) }
+    // By bytes: to Swift a slash with a combining mark after it is another character.
+    let segments = raw.utf8.split(
+      separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false)
+    guard segments.count == 4, segments[1].elementsEqual("3".utf8) else { return text(raw) }
     let token = segments[3]
-    let short = token.utf8.count > tokenCharacters ? token.prefix(tokenCharacters) + "…" : token
-    return text("/3/\(segments[2])/\(short)")
+    let kept = String(decoding: token.prefix(tokenCharacters), as: UTF8.self)
+    return text("/3/\(Substring(segments[2]))/\(kept)\(token.count > tokenCharacters ? "…" : "")")
   }
 
   /// Of an `authorization` header its kind alone, and a provider token's key id: that names the key and proves nothing.
