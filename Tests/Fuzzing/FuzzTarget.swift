@@ -12,6 +12,7 @@ struct FuzzTarget: Sendable {
 
   static let all =
     JSONTargets.all + FrameTargets.all + FileTargets.all + HTTPTargets.all + TextTargets.all
+    + CredentialTargets.all
 
   static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
 }

@@ -15,6 +15,7 @@ struct Seeds {
   }
 
   private func seeds(_ name: String) throws -> [[UInt8]] {
+    if let seeds = CredentialTargets.seeds(name) { return seeds }
     switch name {
     case "json", "json-comments":
       texts(
@@ -32,6 +33,10 @@ struct Seeds {
         #"{"listen": "[::1]:0", "store": "memory", "channels": "Channels", // all"# + "\n"
           + #" "ping-seconds": 1.5, "silence-seconds": 60, "log-level": "debug"}"#)
     case "http-head": heads
+    case "http2-head":
+      texts(
+        ":method: POST\n:path: /v1/x?a=1\n:scheme: https\n:authority: h\napns-priority: 10\ncookie: a\ncookie: b"
+      )
     case "http-body": [[0, 3], [0, 0], [140, 5]].map { $0 + chunks }
     case "event-stream":
       texts("\u{4}id: e:1\nevent: message\r\ndata: {}\rdata: x\n\n: comment\n\nretry: 1\n\n")
