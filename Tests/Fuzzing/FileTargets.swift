@@ -84,7 +84,7 @@ enum FileTargets {
     do throws(Findings) {
       try configuration.read(file: bytes)
       require(configuration.keepAlive.silence > configuration.keepAlive.ping, "silence before a ping")
-      require(!configuration.host.isEmpty, "no host")
+      require(!configuration.listen.host.isEmpty, "no host")
     } catch {
       require(!error.all.isEmpty, "refused without a finding")
       requireInside(error.all, bytes)

@@ -16,7 +16,7 @@ struct Seeds {
 
   private func seeds(_ name: String) throws -> [[UInt8]] {
     if let seeds = CredentialTargets.seeds(name) { return seeds }
-    switch name {
+    return switch name {
     case "json", "json-comments":
       texts(
         #"{"a": [1, -2.5e+3, "x\u00e9\ud83d\ude00\n", null, true, {}], "b": {"c": 0.1}}"#, "[]", "7", #""""#,

@@ -34,9 +34,11 @@ enum TextTargets {
     if let address = ServerAddress(text) {
       require(ServerAddress(address.description) == address, "an address is another one")
     }
-    var configuration = ServerConfiguration()
-    if configuration.setListen(text) == nil {
-      require(!configuration.host.isEmpty, "listening nowhere")
+    var address = ListenAddress(port: 1)
+    if address.read(text) {
+      require(!address.host.isEmpty, "listening nowhere")
+      var again = ListenAddress(port: 2)
+      require(again.read(address.description) && again == address, "listening elsewhere")
     }
   }
 
