@@ -21,7 +21,7 @@ struct Seeds {
       texts(
         #"{"a": [1, -2.5e+3, "x\u00e9\ud83d\ude00\n", null, true, {}], "b": {"c": 0.1}}"#, "[]", "7", #""""#,
         "// line\n{/* block */}", "[[[[[[]]]]]]")
-    case "payload": bodies
+    case "payload", "device-payload": bodies
     case "client-frame": clientFrames
     case "server-frame": serverFrames
     case "definition": try channels(".json")
@@ -73,9 +73,13 @@ struct Seeds {
   private let end = #"{"event":"end","timestamp":1796043600,"dismissal-date":1796044000}"#
   private let id = "2288cf3f-70d8-46a6-97d7-dd5d00867127"
 
+  private let token = String(repeating: "0123456789abcdef", count: 4)
+  private let start =
+    #"{"timestamp":1796043600,"event":"start","attributes-type":"A","attributes":{"home":"Spain"},"content-state":{"home":0},"alert":{"title":"x","body":"y"},"input-push-channel":"final"}"#
+
   private var bodies: [[UInt8]] {
     texts(
-      "{\"aps\":\(aps)}", "{\"aps\": \(end), \"other\": 1}",
+      "{\"aps\":\(start)}", "{\"aps\":\(aps)}", "{\"aps\": \(end), \"other\": 1}",
       #"{"aps":{"event":"start","attributes-type":"A"}}"#,
       #"{"aps":{"timestamp":1e3,"event":"update","state-date":0,"content-state":{"kickoff":1796043600}}}"#)
   }
@@ -88,6 +92,11 @@ struct Seeds {
       ClientFrame.intent("final", action: "follow", intentID: id), ClientFrame.listen("final"),
       Array(#"{"type":"publish","channel":"final","priority":5,"expiration":0,"aps":{}}"#.utf8),
     ]
+    frames += texts(
+      #"{"type":"register","kind":"update","app":"com.example.scores","activity":"a","frequent-updates":true,"token":"\#(token)","secret":"s","request-id":"\#(id)"}"#,
+      #"{"type":"rotate","token":"\#(token)","request-id":"\#(id)"}"#,
+      #"{"type":"unregister","token":"\#(token)","reason":"ended"}"#,
+      #"{"type":"ack-push","token":"\#(token)","unique-id":"\#(id)","displayed":true}"#)
     if let request = RequestID(id) {
       frames.append(
         ClientFrame.publish(

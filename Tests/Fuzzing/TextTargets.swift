@@ -31,6 +31,7 @@ enum TextTargets {
     }
     if let app = BundleID(text) { require(app.identifier.utf8.elementsEqual(text.utf8), "a bundle id") }
     if RequestID(text) != nil { require(UUID(uuidString: text) != nil, "a request id that is no UUID") }
+    if let token = PushToken(text) { require(PushToken(token.hex) == token, "a push token is another one") }
     if let address = ServerAddress(text) {
       require(ServerAddress(address.description) == address, "an address is another one")
     }
