@@ -80,7 +80,6 @@ import Testing
     let output = try run(
       "/usr/bin/h2load",
       ["-n", "4000", "-c", "4", "-m", "100", "\(secure ? "https" : "http")://127.0.0.1:\(server.port)/x"])
-    print(output)
     #expect(
       output.contains("4000 total, 4000 started, 4000 done, 4000 succeeded, 0 failed, 0 errored, 0 timeout"))
     #expect(output.contains("4000 2xx"))

@@ -70,7 +70,7 @@ import Testing
 
   @Test("garbage instead of a hello, and in the place of a record, ends that connection only")
   func garbage() throws {
-    let server = try secureServer()
+    let server = try secureServer { $0.handshakeTimeout = 0.5 }
     defer { server.stop() }
     for seed in 0..<20 {
       let socket = try RawSocket(port: server.port)
@@ -215,5 +215,39 @@ import Testing
       let strange = ["--cert", certificates.strangeChain, "--key", certificates.strangeKey]
       #expect(try run("/usr/bin/curl", ["-s", "--cacert", certificates.authority] + strange + [url]) == "")
     }
+  }
+
+  @Test("a slow reader of an event stream gets whole messages in order", arguments: ["--http1.1", "--http2"])
+  func slowEventStream(version: String) throws {
+    let server = try secureServer { $0.sendBufferBytes = 16_384 }
+    defer { server.stop() }
+    let service = server.service
+    let refusals = Box(0)
+    let filler = Thread {
+      guard let recorder = try? service.recorder(0) else { return }
+      _ = try? recorder.events.wait { $0.contains("opened -") }
+      let sent = Box(0)
+      let work = Unchecked {
+        let fill = { (connection: Connection) in
+          while sent.value < 2_000 {
+            let text = "data: \(sent.value) " + String(repeating: "x", count: 1_000) + "\n\n"
+            guard connection.send(OutgoingBytes(raw: Array(text.utf8))) else {
+              refusals.value += 1
+              return
+            }
+            sent.value += 1
+          }
+          connection.close(code: 1000, reason: "")
+        }
+        recorder.onWritable = fill
+        if let connection = recorder.connection { fill(connection) }
+      }
+      try? server.loop.on { _ in work.value() }
+    }
+    filler.start()
+    let output = try curl(version, "-N", "--limit-rate", "3M", "https://localhost:\(server.port)/events")
+    let expected = (0..<2_000).map { "data: \($0) " + String(repeating: "x", count: 1_000) + "\n\n" }
+    #expect(output == expected.joined())
+    #expect(refusals.value > 10)
   }
 }

@@ -306,6 +306,7 @@ final class ClientRecorder: WebSocketClientHandler, @unchecked Sendable {
       switch error {
       case .badURL: "badURL"
       case .unreachable(let address, let reason): "unreachable \(address) \(reason)"
+      case .untrusted(let address, let reason): "untrusted \(address) \(reason)"
       case .timedOut: "timedOut"
       case .refused(_, let status, let body): "refused \(status) \(String(decoding: body, as: UTF8.self))"
       case .badHandshake(_, let reason): "badHandshake \(reason)"

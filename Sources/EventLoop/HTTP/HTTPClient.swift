@@ -8,7 +8,7 @@ import CLibwebsocketsShims
 public enum HTTPClientError: Error, Equatable, CustomStringConvertible {
   /// Not an `http://` or `https://` URL, or a method that is none.
   case badRequest(String)
-  /// Nobody listens there, the server is not trusted, or the connection broke before the answer was whole.
+  /// Nobody listens there, or the connection broke before the answer was whole.
   case unreachable(address: String, reason: String)
   /// The server's certificate doesn't do.
   case untrusted(address: String, reason: String)
@@ -121,9 +121,9 @@ extension HTTPClientError {
       return
     }
     let text = data.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: count), as: UTF8.self) }
-    let handshake = target.isSecure ? takeHandshakeFailure() : nil
-    let reason = handshake ?? text.map { String($0.prefix { $0 != "\0" }) } ?? Self.refused
-    self = .unreachable(address: target.address, reason: reason == Self.lwsRefused ? Self.refused : reason)
+    let said = text.map { String($0.prefix { $0 != "\0" }) } ?? Self.refused
+    let reason = said == Self.lwsRefused ? Self.refused : handshakeFailure(said) ?? said
+    self = .unreachable(address: target.address, reason: reason)
   }
 }
 

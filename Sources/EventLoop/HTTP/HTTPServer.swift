@@ -65,7 +65,8 @@ public final class HTTPServer: LoopResource {
     for connection in connections.values { connection.drain() }
   }
 
-  /// Reads certificates and keys anew, for the connections that come from now on; older ones keep theirs.
+  /// Reads certificates and keys anew, for the connections that come from now on; older ones keep theirs. A port that was made
+  /// without TLS stays in the clear.
   /// - Throws: ``EventLoopError/badTLSFile(path:reason:)``; everything is as before then.
   public func reload(tls identity: TLSIdentity) throws {
     let fresh = try TLSContext(identity)

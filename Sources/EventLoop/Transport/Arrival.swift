@@ -57,7 +57,7 @@ final class Arrival: ServedConnection, WireUser {
     case .done:
       switch wire.tls?.applicationProtocol {
       case "h2": becomeHTTP2()
-      case "http/1.1": becomeHTTP1().start()
+      case "http/1.1": startHTTP1()
       default:
         step = .preface
         wire.want(.readable)
@@ -77,7 +77,7 @@ final class Arrival: ServedConnection, WireUser {
     if input.starts(with: HTTP2Connection.preface) {
       becomeHTTP2()
     } else if !HTTP2Connection.preface.starts(with: input) {
-      becomeHTTP1().start()
+      startHTTP1()
     }
   }
 
@@ -94,10 +94,17 @@ final class Arrival: ServedConnection, WireUser {
     return connection
   }
 
+  private func startHTTP1() {
+    let connection = becomeHTTP1()
+    connection.start()
+    if server.isClosing { connection.drain() }
+  }
+
   private func becomeHTTP2() {
     guard let connection = HTTP2Connection(wire, peer: peer("2"), server: server) else { return abort() }
     server.replace(self, with: connection)
     connection.start(input)
+    if server.isClosing { connection.drain() }
   }
 
   func check(_ now: Double) {

@@ -223,9 +223,9 @@ final class ClientSocket: WebSocketEndpoint {
   private func connectionFailed(_ data: UnsafeMutableRawPointer?, _ count: Int) {
     let text = data.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: count), as: UTF8.self) }
     let reason = text.map { String($0.prefix { $0 != "\0" }) } ?? "connection refused"
-    if target.isSecure, let refusal = verdict.refusal {
+    if let refusal = verdict.refusal {
       fail(.untrusted(address: target.address, reason: refusal))
-    } else if target.isSecure, let handshake = takeHandshakeFailure() {
+    } else if let handshake = handshakeFailure(reason) {
       fail(.unreachable(address: target.address, reason: handshake))
     } else if let refusalStatus {
       fail(.refused(address: target.address, status: refusalStatus, body: refusalBody))
