@@ -75,7 +75,8 @@ let package = Package(
       ],
       exclude: ["documents.py", "guarded.py", "check_openapi.py", "check_asyncapi.py"]),
     .target(
-      name: "BroadcastClient", dependencies: ["BroadcastChannels", "Credentials", "SubscriberProtocol", "EventLoop"]),
+      name: "BroadcastClient",
+      dependencies: ["BroadcastChannels", "Credentials", "SubscriberProtocol", "EventLoop"]),
     .executableTarget(
       name: "touchline",
       dependencies: [
@@ -95,9 +96,9 @@ if let library = ProcessInfo.processInfo.environment["TOUCHLINE_LIBFUZZER"] {
       name: "Fuzzing",
       dependencies: [
         "CFuzzer", "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol",
-        "BroadcastServer", "BroadcastClient", "EventLoop",
+        "BroadcastServer", "BroadcastClient", "EventLoop", "Credentials",
       ],
-      path: "Tests/Fuzzing", exclude: ["CFuzzer"],
+      path: "Tests/Fuzzing", exclude: ["CFuzzer", "words.dict"],
       // The library without a main function, instead of the one that -sanitize=fuzzer links: the target is chosen first.
       linkerSettings: [
         .unsafeFlags(["-Xclang-linker", "-fno-sanitize=fuzzer", library, "-lstdc++", "-lm"])

@@ -28,9 +28,11 @@ public enum Limits {
   /// Characters of a bundle id. Apple: 155.
   public static let bundleIDCharacters = 155
 
-  /// Aliases that are searched for a near one when a name is unknown. Touchline: comparing with thousands would hold up
-  /// every connection, and anybody may ask for an unknown name.
-  public static let suggestedAliases = 256
+  /// Words among which a near one is looked for when a name or key is unknown, and characters of that name. Touchline:
+  /// comparing costs the product of both and holds up every connection, and anybody may send an unknown name.
+  public static let suggestedWords = 256
+  /// Characters of an unknown name or key for which a near one is looked for.
+  public static let suggestedCharacters = 64
   /// Kinds of trouble with a channel's payloads that are logged, each once. Touchline: a publisher that makes up a new
   /// key for each message fills neither the log nor the memory.
   public static let notesPerChannel = 64
@@ -63,6 +65,14 @@ public enum Limits {
 
   /// Actions of one activity. Touchline: the digits that press them.
   public static let actionsPerActivity = 9
+
+  /// Nested types in a declared property, such as `[[Int]?]`, and nested conditions in a template. Touchline: both are
+  /// read by recursion, so the depth bounds its stack; one of three levels is rare.
+  public static let nestedTypes = 16
+
+  /// Findings that are collected of one definition. Touchline: nobody mends more in one go, and a request's body of
+  /// unknown keys would hold up every connection while each one's place is counted.
+  public static let findingsPerDefinition = 100
 
   // MARK: Push tokens
 

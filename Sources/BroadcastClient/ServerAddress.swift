@@ -30,7 +30,9 @@ public struct ServerAddress: Sendable, Hashable {
     let isSecure = scheme == "https://" || scheme == "wss://"
     rest = rest.dropFirst(scheme?.count ?? 0)
     if rest.hasSuffix("/") { rest = rest.dropLast() }
-    guard !rest.isEmpty, !rest.contains("/"), !rest.contains(" "), !rest.contains("@"), !rest.contains("?")
+    // Names in other letters have an ASCII form for URLs (RFC 3490), and a combining mark would join the slash before it.
+    guard !rest.isEmpty, rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !rest.contains("/"),
+      !rest.contains("@"), !rest.contains("?")
     else {
       return nil
     }

@@ -184,7 +184,7 @@ final class Hub {
   func room(named name: String) throws(Refusal) -> ChannelRoom {
     if let room = knownRoom(name) { return room }
     if ChannelAlias(name) != nil {
-      let near = aliases.count <= Limits.suggestedAliases ? aliases.keys.map(\.name) : []
+      let near = aliases.count <= Limits.suggestedWords ? aliases.keys.map(\.name) : []
       throw Refusal(
         .channelNotRegistered,
         "no channel has the id or alias \"\(name)\"\(Suggestion.phrase(for: name, among: near))")

@@ -41,7 +41,7 @@ public struct ListenAddress: Sendable, Hashable {
       number = given
     }
     if let name {
-      guard !name.isEmpty, !name.contains(" ") else { return false }
+      guard !name.isEmpty, !name.contains(where: { " []".contains($0) }) else { return false }
       host = String(name)
     }
     port = number

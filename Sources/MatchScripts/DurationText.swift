@@ -4,6 +4,8 @@ import Foundation
 public enum DurationText {
   /// What is accepted, in words for a message.
   public static let rule = "a number of seconds, or a number with a unit such as \"90s\", \"2m\" or \"4h\""
+  /// Seconds of the longest duration, either way: a hundred years.
+  static let longest: Double = 100 * 365.25 * 86_400
 
   /// Reads `90`, `90s`, `1.5m`, `2h`, `1d`, `250ms`; a minus sign means into the past.
   ///
@@ -15,7 +17,8 @@ public enum DurationText {
     for unit in units where text.hasSuffix(unit.suffix) {
       let digits = text.dropLast(unit.suffix.count)
       // Double alone would also take "0x10", "1e3" and "inf".
-      guard digits.allSatisfy({ "0123456789.-".contains($0) }), let number = Double(digits), number.isFinite
+      guard digits.allSatisfy({ "0123456789.-".contains($0) }), let number = Double(digits),
+        abs(number * unit.factor) <= longest
       else { continue }
       return number * unit.factor
     }
@@ -34,11 +37,12 @@ public enum DurationText {
       guard index == 0 || value < 60 else { return nil }
       seconds = seconds * 60 + value
     }
-    return seconds
+    return seconds <= longest ? seconds : nil
   }
 
   /// A moment of a script as people read it: `1:23:45`, with tenths where there are any.
   public static func clock(_ seconds: Double) -> String {
+    let seconds = min(max(seconds, -longest), longest)
     let total = Int(seconds)
     let tenths = Int(((seconds - Double(total)) * 10).rounded())
     let text = String(format: "%d:%02d:%02d", total / 3_600, total % 3_600 / 60, total % 60)
@@ -47,7 +51,7 @@ public enum DurationText {
 
   /// A span as people read it: `42s`, `3m20s`, `2h05m`.
   public static func described(_ seconds: Double) -> String {
-    let total = Int(seconds.rounded())
+    let total = Int(min(max(seconds, -longest), longest).rounded())
     func two(_ number: Int) -> String { (number < 10 ? "0" : "") + String(number) }
     if total < 60 { return "\(total)s" }
     if total < 3_600 { return "\(total / 60)m\(two(total % 60))s" }

@@ -14,6 +14,17 @@ import Testing
     return schema.findings(for: document.root, key: "aps.content-state", in: document)
   }
 
+  /// Reading recurses: 60 KB of brackets once ended the server.
+  @Test func `a type has sixteen levels at most`() {
+    func arrays(_ depth: Int) -> String {
+      String(repeating: "[", count: depth) + "Int" + String(repeating: "]", count: depth)
+    }
+    #expect(PropertyType(swift: arrays(16))?.swift == arrays(16))
+    for text in [arrays(17), arrays(30_000), "Int" + String(repeating: "?", count: 60_000)] {
+      #expect(PropertyType(swift: text) == nil)
+    }
+  }
+
   @Test(
     arguments: [
       ("Int", "1"), ("Int", "-1"), ("Double", "1.5"), ("Double", "2"), ("Float", "1e3"), ("String", #""""#),

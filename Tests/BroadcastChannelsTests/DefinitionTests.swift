@@ -189,4 +189,34 @@ import Testing
     let words = ["stale-date", "title", "timestamp", "content-state"]
     #expect(Suggestion.nearest(to: word, among: words) == nearest)
   }
+
+  /// Found by fuzzing: a comment inside what is kept as it was written made the definition's own JSON unreadable.
+  @Test func `comments inside attributes and actions are left out of what is kept`() throws {
+    let text = #"""
+      {"app": "com.example.scores", "attributes": {"a": 1, // one, "x"
+        "url": "http://x/*y*/", /* two
+        *** / */ "b": [2 /**/]},
+       "content-state": {"on": "Bool"}, "actions": {"go": {"sets": {"on": /* yes */ true}}}}
+      """#
+    let definition = try ChannelDefinition(file: Array(text.utf8), alias: nil)
+    #expect(definition.attributes?.string == #"{"a":1,"url":"http://x/*y*/","b":[2]}"#)
+    #expect(definition.actions.first?.value.string == "true")
+    #expect(try ChannelDefinition(file: Array(definition.json.utf8), alias: nil) == definition)
+  }
+
+  @Test func `of many mistakes the first hundred are told`() throws {
+    let keys = (0..<5_000).map { "\"k\($0)\": 1" }.joined(separator: ",")
+    do throws(Findings) {
+      _ = try ChannelDefinition(file: Array("{\(keys)}".utf8), alias: nil)
+      Issue.record("it was accepted")
+    } catch {
+      #expect(error.all.count == 100 && error.all[0].key == "k0" && error.all[99].key == "k99")
+    }
+  }
+
+  @Test func `a long word is near to nothing, and is not compared`() {
+    let long = String(repeating: "k", count: 65)
+    #expect(Suggestion.nearest(to: long, among: [long + "k"]) == nil)
+    #expect(Suggestion.nearest(to: String(long.dropLast()), among: [long]) == long)
+  }
 }

@@ -51,8 +51,8 @@ import Testing
   }
 
   @Test(arguments: [
-    (Limits.suggestedAliases, #"no channel has the id or alias "match-x"; did you mean "match-0"?"#),
-    (Limits.suggestedAliases + 1, #"no channel has the id or alias "match-x""#),
+    (Limits.suggestedWords, #"no channel has the id or alias "match-x"; did you mean "match-0"?"#),
+    (Limits.suggestedWords + 1, #"no channel has the id or alias "match-x""#),
   ])
   func anUnknownNameIsComparedWithAFewHundredAtMost(_ count: Int, _ message: String) throws {
     try withServer {
@@ -61,6 +61,24 @@ import Testing
       struct Body: Decodable { let message: String }
       let body = try server.send(.get("/v1/channels/match-x")).json(Body.self)
       #expect(body.message == message)
+    }
+  }
+
+  /// What costs a reader the most in 64 KB: deep types, many findings, long keys that are compared with known ones.
+  @Test(arguments: [
+    #""content-state":{"a":"\#(String(repeating: "[", count: 30_000))Int\#(String(repeating: "]", count: 30_000))"}"#,
+    #""content-state":{"a":"Int\#(String(repeating: "?", count: 60_000))"}"#,
+    (0..<5_000).map { #""k\#($0)":1"# }.joined(separator: ","),
+    #""\#(String(repeating: "k", count: 60_000))":1"#,
+  ])
+  func aDefinitionThatIsHardToReadIsRefusedAndTheServerLives(_ members: String) throws {
+    try withServer { server in
+      var request = Request(method: "POST", path: "/v1/channels")
+      request.body = Array(#"{"definition":{"app":"com.example.scores",\#(members)}}"#.utf8)
+      try #require(request.body.count < Limits.requestBodyBytes)
+      let answer = try server.send(request)
+      #expect(answer.status == 400 && answer.reason == "BadDefinition")
+      #expect(try server.health().status == "ok")
     }
   }
 

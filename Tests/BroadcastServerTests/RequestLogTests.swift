@@ -109,6 +109,9 @@ import Testing
     arguments: [
       ("/3/device/0123456789abcdef0123456789abcdef", "/3/device/01234567…"),
       ("/3/device/0123456789/more/segments", "/3/device/01234567…"), ("/3/device/short", "/3/device/short"),
+      // Found by fuzzing: a combining mark joins the slash before it.
+      ("/3/device/\u{64C}0123456789", "/3/device/\u{64C}012345…"),
+      ("/4/g\(String(repeating: "0", count: 64))", "/4/g00000000…"),
       ("/3/dev%69ce/0123456789abcdef", "/3/dev%69ce/01234567…"), ("/3/device", "/3/device"),
       ("/4/\(String(repeating: "aF", count: 32))/x", "/4/aFaFaFaF…/x"),
       ("/4/broadcasts/apps/com.example.scores", "/4/broadcasts/apps/com.example.scores"),

@@ -51,6 +51,7 @@ struct HelpTests {
         ["watch", "a", "--server", "https://x y"],
         "is \"https://x y\"; http://HOST:PORT or https://HOST:PORT, such as http://127.0.0.1:8080, was expected\n"
       ),
+      (["watch", "a", "--server", "http://\u{59E}x:80"], "such as http://127.0.0.1:8080, was expected\n"),
       (["channel", "show", "final", "--budget", "1"], "--budget goes with create only"),
       (["channel", "create", "a b"], "\"a b\" can't be an alias"),
       (["publish"], "CHANNEL is missing"),

@@ -27,6 +27,22 @@ struct KeyTests {
       "-----BEGIN PUBLIC KEY-----\n\(Data(prefix + x + y).base64EncodedString())\n-----END PUBLIC KEY-----\n"
   }()
 
+  /// Found by fuzzing: OpenSSL reads both halves as they stand. Byte 40 of PKCS#8 is in the private one (RFC 5915).
+  @Test("a private key whose halves don't belong together is refused")
+  func damaged() throws {
+    let pem = String(decoding: try SigningKey.generate().pem(), as: UTF8.self)
+    let text = pem.split(separator: "\n").dropFirst().dropLast().joined()
+    var der = try #require(Data(base64Encoded: text))
+    der[40] ^= 1
+    let damaged = "-----BEGIN PRIVATE KEY-----\n\(der.base64EncodedString())\n-----END PRIVATE KEY-----\n"
+    for read in [
+      { _ = try SigningKey(pem: $0, source: "k.p8") }, { _ = try VerifyingKey(pem: $0, source: "k.p8") },
+    ] as [([UInt8]) throws -> Void] {
+      let error = #expect(throws: KeyError.self) { try read(Array(damaged.utf8)) }
+      #expect(error?.message.contains("don't belong together") == true)
+    }
+  }
+
   static let rfcSigned =
     "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ"
 

@@ -53,7 +53,7 @@ enum FileTargets {
     for (earlier, later) in zip(script.steps, script.steps.dropFirst()) {
       require(earlier.at <= later.at, "a time runs backwards")
     }
-    for step in script.steps.prefix(20) {
+    for step in script.steps.prefix(4) {
       for speed in [0.5, 1, 300] {
         let body = Array("{\"aps\":".utf8) + step.aps(sentAt: fuzzedNow, speed: speed) + Array("}".utf8)
         require((try? JSONDocument(body)) != nil, "a message that is no JSON")
@@ -84,7 +84,7 @@ enum FileTargets {
     do throws(Findings) {
       try configuration.read(file: bytes)
       require(configuration.keepAlive.silence > configuration.keepAlive.ping, "silence before a ping")
-      require(!configuration.host.isEmpty, "no host")
+      require(!configuration.listen.host.isEmpty, "no host")
     } catch {
       require(!error.all.isEmpty, "refused without a finding")
       requireInside(error.all, bytes)
@@ -115,7 +115,6 @@ enum FileTargets {
         for line in lines { require(DisplayWidth.of(line) >= 0, "a negative width") }
       }
       for name in template.names { require(!name.isEmpty, "a value without a name") }
-      require(template.narrowest >= 0, "a negative width")
     } catch {
       require(!error.description.isEmpty, "refused without a reason")
     }

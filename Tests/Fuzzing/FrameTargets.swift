@@ -19,7 +19,9 @@ enum FrameTargets {
         return require(false, "written again, it isn't read: \(String(decoding: text, as: UTF8.self))")
       }
       require(isSame(frame, again), "written again, it says something else")
-      if case .publish(let publish) = frame.request, case .success(let payload) = publish.payload {
+      if case .channel(_, .publish(let publish)) = frame.subject,
+        case .success(let payload) = publish.payload
+      {
         require(bytes.firstRange(of: payload.aps) != nil, "the aps bytes are not the publisher's")
       }
     } catch {
@@ -31,19 +33,38 @@ enum FrameTargets {
 
   /// The frame as a client of ours writes it; nil for one that none of ours would send.
   private static func written(_ frame: ClientFrame) -> [UInt8]? {
-    switch frame.request {
-    case .subscribe(let since): return ClientFrame.subscribe(frame.channel, since: since)
-    case .unsubscribe: return ClientFrame.unsubscribe(frame.channel)
+    switch frame.subject {
+    case .channel(let channel, let request): written(request, channel, frame.requestID)
+    case .device(let request): written(request, frame.requestID)
+    }
+  }
+
+  private static func written(
+    _ request: ClientFrame.Request, _ channel: String, _ id: RequestID?
+  ) -> [UInt8]? {
+    switch request {
+    case .subscribe(let since): return ClientFrame.subscribe(channel, since: since)
+    case .unsubscribe: return ClientFrame.unsubscribe(channel)
     case .acknowledge(let sequence, let displayed):
-      return ClientFrame.acknowledge(frame.channel, sequence: sequence, displayed: displayed)
+      return ClientFrame.acknowledge(channel, sequence: sequence, displayed: displayed)
     case .intent(let action):
-      return ClientFrame.intent(frame.channel, action: action, intentID: frame.requestID?.text ?? "")
-    case .listen: return ClientFrame.listen(frame.channel)
+      return ClientFrame.intent(channel, action: action, intentID: id?.text ?? "")
+    case .listen: return ClientFrame.listen(channel)
     case .publish(let publish):
-      guard let id = frame.requestID, case .success(let payload) = publish.payload else { return nil }
+      guard let id, case .success(let payload) = publish.payload else { return nil }
       return ClientFrame.publish(
-        frame.channel, aps: payload.aps, priority: publish.priority, expiration: seconds(publish.expiration),
+        channel, aps: payload.aps, priority: publish.priority, expiration: seconds(publish.expiration),
         requestID: id)
+    }
+  }
+
+  private static func written(_ request: DeviceRequest, _ id: RequestID?) -> [UInt8]? {
+    switch request {
+    case .register(let registration): id.map { ClientFrame.register(registration, requestID: $0) }
+    case .rotate(let token): id.map { ClientFrame.rotate(token, requestID: $0) }
+    case .unregister(let token, let reason): ClientFrame.unregister(token, reason: reason)
+    case .acknowledge(let token, let uniqueID, let isDisplayed):
+      ClientFrame.acknowledge(token, uniqueID: uniqueID, isDisplayed: isDisplayed)
     }
   }
 
@@ -55,19 +76,37 @@ enum FrameTargets {
   }
 
   private static func isSame(_ a: ClientFrame, _ b: ClientFrame) -> Bool {
-    guard a.channel.utf8.elementsEqual(b.channel.utf8) else { return false }
-    switch (a.request, b.request) {
+    switch (a.subject, b.subject) {
+    case (.channel(let channel, let one), .channel(let same, let other)):
+      channel.utf8.elementsEqual(same.utf8) && isSame(one, other)
+    case (.device(let one), .device(let other)): isSame(one, other)
+    default: false
+    }
+  }
+
+  private static func isSame(_ a: ClientFrame.Request, _ b: ClientFrame.Request) -> Bool {
+    switch (a, b) {
     case (.subscribe(let a), .subscribe(let b)): return a == b
     case (.unsubscribe, .unsubscribe), (.listen, .listen): return true
     case (.acknowledge(let a, let shown), .acknowledge(let b, let again)): return a == b && shown == again
-    case (.intent(let one), .intent(let other)): return one == other && a.requestID == b.requestID
+    case (.intent(let one), .intent(let other)): return one == other
     case (.publish(let one), .publish(let other)):
       guard case .success(let first) = one.payload, case .success(let second) = other.payload else {
         return false
       }
-      return a.requestID == b.requestID && one.priority == other.priority
-        && one.expiration == other.expiration && first.aps == second.aps
+      return one.priority == other.priority && one.expiration == other.expiration && first.aps == second.aps
     default: return false
+    }
+  }
+
+  private static func isSame(_ a: DeviceRequest, _ b: DeviceRequest) -> Bool {
+    switch (a, b) {
+    case (.register(let a), .register(let b)): a == b
+    case (.rotate(let a), .rotate(let b)): a == b
+    case (.unregister(let a, let why), .unregister(let b, let because)): a == b && why == because
+    case (.acknowledge(let a, let id, let shown), .acknowledge(let b, let same, let again)):
+      a == b && id == same && shown == again
+    default: false
     }
   }
 

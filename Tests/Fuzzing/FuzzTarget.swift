@@ -2,16 +2,17 @@ import BroadcastChannels
 import Foundation
 
 /// One parser under test: what is fed to it, and what must hold of whatever it makes of the bytes.
-struct FuzzTarget {
+struct FuzzTarget: Sendable {
   let name: String
   /// Takes any bytes; ends the program when a property doesn't hold.
-  let check: ([UInt8]) -> Void
+  let check: @Sendable ([UInt8]) -> Void
 
   /// The target that libFuzzer runs. Safe: it is set before the only thread that reads it calls libFuzzer.
   nonisolated(unsafe) static var running: FuzzTarget?
 
   static let all =
     JSONTargets.all + FrameTargets.all + FileTargets.all + HTTPTargets.all + TextTargets.all
+    + CredentialTargets.all
 
   static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
 }

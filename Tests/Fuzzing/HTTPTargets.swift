@@ -6,13 +6,13 @@ import Foundation
 /// HTTP/1.1 as it comes from strangers, and event streams as they come from servers.
 enum HTTPTargets {
   static let all = [
-    FuzzTarget(name: "http-head", check: head), FuzzTarget(name: "http-body", check: body),
+    FuzzTarget(name: "http-head", check: head), FuzzTarget(name: "http2-head", check: http2Head),
+    FuzzTarget(name: "http-body", check: body),
     FuzzTarget(name: "event-stream", check: eventStream), FuzzTarget(name: "url", check: url),
   ]
 
-  private static let peer = HTTPPeer(remoteAddress: "127.0.0.1")
-
   private static func head(_ bytes: [UInt8]) {
+    let peer = HTTPPeer(remoteAddress: "127.0.0.1")
     guard let head = try? HTTPHead(parsing: bytes[...], peer: peer) else { return }
     let request = head.request
     require(!request.method.isEmpty && request.method.utf8.allSatisfy(isTokenByte), "the method is no token")
@@ -47,6 +47,24 @@ enum HTTPTargets {
     let words = line.split(separator: " ", omittingEmptySubsequences: false)
     let query = words[1].firstIndex(of: "?").map { words[1][$0...] } ?? ""
     return request.rawPath + query
+  }
+
+  /// Fields by lines, as nghttp2 would hand them on one by one.
+  private static func http2Head(_ bytes: [UInt8]) {
+    var head = HTTP2RequestHead()
+    for line in bytes.split(separator: 0x0A) {
+      let colon = line.dropFirst().firstIndex(of: 0x3A) ?? line.endIndex
+      let name = Array(line[..<colon])
+      let value = Array(line[colon...].dropFirst(2))
+      name.withUnsafeBufferPointer { name in
+        value.withUnsafeBufferPointer { head.add(name, $0, limit: 1_000) }
+      }
+    }
+    guard let request = try? head.request(peer: HTTPPeer(remoteAddress: "127.0.0.1")) else { return }
+    require(request.rawPath.hasPrefix("/") || request.rawPath == "*", "the path is \(request.rawPath)")
+    require(!request.path.utf8.contains(0), "a zero byte in a path")
+    let size = request.fields.reduce(0) { $0 + $1.name.utf8.count }
+    require(size <= 1_000, "more fields than the limit allows")
   }
 
   /// The first byte says how the body ends, the second where it is cut into pieces.
@@ -104,9 +122,8 @@ enum HTTPTargets {
     // What the server writes is what its clients read, but for line breaks, which all become one kind.
     guard input.count < 200 else { return }
     let text = EventStreamText.event("name", id: "e:1", data: Array(input))
-    var lines: [UInt8] = []
-    for byte in input where !(byte == 0x0A && lines.last == 0x0D) { lines.append(byte) }
-    let data = lines.map { $0 == 0x0D ? 0x0A : $0 }
+    let pairs = zip([0] + input, input)
+    let data = pairs.filter { !($0 == 0x0D && $1 == 0x0A) }.map { $1 == 0x0D ? 0x0A : $1 }
     require(
       read(text[...], in: text.count) == [ServerSentEvent(name: "name", id: "e:1", data: data)],
       "an event is read as another")

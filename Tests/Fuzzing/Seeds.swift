@@ -15,15 +15,17 @@ struct Seeds {
   }
 
   private func seeds(_ name: String) throws -> [[UInt8]] {
-    switch name {
+    if let seeds = CredentialTargets.seeds(name) { return seeds }
+    return switch name {
     case "json", "json-comments":
       texts(
         #"{"a": [1, -2.5e+3, "x\u00e9\ud83d\ude00\n", null, true, {}], "b": {"c": 0.1}}"#, "[]", "7", #""""#,
         "// line\n{/* block */}", "[[[[[[]]]]]]")
-    case "payload": bodies
+    case "payload", "device-payload": bodies
     case "client-frame": clientFrames
     case "server-frame": serverFrames
-    case "definition", "template", "type": try channels(".json") + templates
+    case "definition": try channels(".json")
+    case "template", "type": templates
     case "script": try channels(".jsonl") + texts(#"{"channel":"final"}"# + "\n" + step)
     case "openfootball": [Array(openFootball.utf8)]
     case "configuration":
@@ -31,6 +33,10 @@ struct Seeds {
         #"{"listen": "[::1]:0", "store": "memory", "channels": "Channels", // all"# + "\n"
           + #" "ping-seconds": 1.5, "silence-seconds": 60, "log-level": "debug"}"#)
     case "http-head": heads
+    case "http2-head":
+      texts(
+        ":method: POST\n:path: /v1/x?a=1\n:scheme: https\n:authority: h\napns-priority: 10\ncookie: a\ncookie: b"
+      )
     case "http-body": [[0, 3], [0, 0], [140, 5]].map { $0 + chunks }
     case "event-stream":
       texts("\u{4}id: e:1\nevent: message\r\ndata: {}\rdata: x\n\n: comment\n\nretry: 1\n\n")
@@ -67,9 +73,13 @@ struct Seeds {
   private let end = #"{"event":"end","timestamp":1796043600,"dismissal-date":1796044000}"#
   private let id = "2288cf3f-70d8-46a6-97d7-dd5d00867127"
 
+  private let token = String(repeating: "0123456789abcdef", count: 4)
+  private let start =
+    #"{"timestamp":1796043600,"event":"start","attributes-type":"A","attributes":{"home":"Spain"},"content-state":{"home":0},"alert":{"title":"x","body":"y"},"input-push-channel":"final"}"#
+
   private var bodies: [[UInt8]] {
     texts(
-      "{\"aps\":\(aps)}", "{\"aps\": \(end), \"other\": 1}",
+      "{\"aps\":\(start)}", "{\"aps\":\(aps)}", "{\"aps\": \(end), \"other\": 1}",
       #"{"aps":{"event":"start","attributes-type":"A"}}"#,
       #"{"aps":{"timestamp":1e3,"event":"update","state-date":0,"content-state":{"kickoff":1796043600}}}"#)
   }
@@ -82,6 +92,11 @@ struct Seeds {
       ClientFrame.intent("final", action: "follow", intentID: id), ClientFrame.listen("final"),
       Array(#"{"type":"publish","channel":"final","priority":5,"expiration":0,"aps":{}}"#.utf8),
     ]
+    frames += texts(
+      #"{"type":"register","kind":"update","app":"com.example.scores","activity":"a","frequent-updates":true,"token":"\#(token)","secret":"s","request-id":"\#(id)"}"#,
+      #"{"type":"rotate","token":"\#(token)","request-id":"\#(id)"}"#,
+      #"{"type":"unregister","token":"\#(token)","reason":"ended"}"#,
+      #"{"type":"ack-push","token":"\#(token)","unique-id":"\#(id)","displayed":true}"#)
     if let request = RequestID(id) {
       frames.append(
         ClientFrame.publish(

@@ -31,12 +31,15 @@ enum TextTargets {
     }
     if let app = BundleID(text) { require(app.identifier.utf8.elementsEqual(text.utf8), "a bundle id") }
     if RequestID(text) != nil { require(UUID(uuidString: text) != nil, "a request id that is no UUID") }
+    if let token = PushToken(text) { require(PushToken(token.hex) == token, "a push token is another one") }
     if let address = ServerAddress(text) {
       require(ServerAddress(address.description) == address, "an address is another one")
     }
-    var configuration = ServerConfiguration()
-    if configuration.setListen(text) == nil {
-      require(!configuration.host.isEmpty, "listening nowhere")
+    var address = ListenAddress(port: 1)
+    if address.read(text) {
+      require(!address.host.isEmpty, "listening nowhere")
+      var again = ListenAddress(port: 2)
+      require(again.read(address.description) && again == address, "listening elsewhere")
     }
   }
 
@@ -65,10 +68,12 @@ enum TextTargets {
         run = Character(Unicode.Scalar(byte)).isHexDigit ? run + 1 : 0
         require(run < 40, "a device token is left: \(redacted)")
       }
-      require(!redacted.contains(".eyJ"), "a provider token is left: \(redacted)")
+      let words = redacted.split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_")) }
+      require(
+        !words.contains { $0.hasPrefix("eyJ") && $0.count > 12 }, "a provider token is left: \(redacted)")
     }
     let path = Redaction.path("/3/device/\(text.filter { $0 != "/" })")
-    require(path.count <= "/3/device/".count + 9, "a device token is left: \(path)")
+    require(path.unicodeScalars.count <= "/3/device/".count + 9, "a device token is left: \(path)")
     let kind = Redaction.authorization(text)
     require(kind.utf8.count <= "bearer, key ".utf8.count + 10, "an authorization is left: \(kind)")
   }

@@ -26,6 +26,19 @@ import Testing
     return try PresentationTemplate(template).render(in: context)
   }
 
+  /// Reading and rendering recurse, and a definition may come from any server.
+  @Test func `conditions stand sixteen levels deep inside each other at most`() throws {
+    func nested(_ depth: Int) -> String {
+      String(repeating: "{?on}", count: depth) + "x" + String(repeating: "{/}", count: depth)
+    }
+    #expect(try Self.render(nested(16)) == "x")
+    for depth in [17, 20_000] {
+      #expect(throws: PresentationTemplate.Problem.self) { try PresentationTemplate(nested(depth)) }
+    }
+    // Side by side there may be as many as one likes.
+    #expect(try Self.render(String(repeating: nested(1), count: 100)).count == 100)
+  }
+
   // MARK: Formats
 
   @Test(arguments: [

@@ -290,11 +290,10 @@ struct DefinitionReader {
     }
     for member in members where !allowed.contains(member.name) {
       let path = key == "the definition" ? member.name : "\(key).\(member.name)"
-      findings.append(
-        Finding(
-          .error, "unknown-key", key: path,
-          "is no key of a channel definition here" + Suggestion.phrase(for: member.name, among: allowed),
-          at: member.offset, in: document))
+      add(
+        "unknown-key", key: path,
+        "is no key of a channel definition here" + Suggestion.phrase(for: member.name, among: allowed),
+        at: member.offset)
     }
     return members
   }
@@ -331,7 +330,17 @@ struct DefinitionReader {
     return nil
   }
 
-  private mutating func error(_ kind: String, key: String, _ message: String, at value: JSONValue) {
-    findings.append(Finding(.error, kind, key: key, message, at: value.range.lowerBound, in: document))
+  private mutating func error(
+    _ kind: String, key: String, _ message: @autoclosure () -> String, at value: JSONValue
+  ) {
+    add(kind, key: key, message(), at: value.range.lowerBound)
+  }
+
+  /// Adds a finding while there are not too many. What it costs is made only then.
+  private mutating func add(
+    _ kind: String, key: String, _ message: @autoclosure () -> String, at offset: Int
+  ) {
+    guard findings.count < Limits.findingsPerDefinition else { return }
+    findings.append(Finding(.error, kind, key: key, message(), at: offset, in: document))
   }
 }

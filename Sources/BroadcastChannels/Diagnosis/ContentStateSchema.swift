@@ -40,16 +40,20 @@ extension ContentStateSchema.PropertyType {
   public static let names = "Int, Double, String, Bool, Date, URL, UUID, [T], [String: T], each also as T?"
 
   /// Reads a Swift type such as `[String]` or `Date?`.
-  public init?(swift text: String) {
-    let text = text.filter { $0 != " " }
+  ///
+  /// - Returns: nil for another type, and for one of more than ``Limits/nestedTypes`` levels.
+  public init?(swift text: String) { self.init(text.filter { $0 != " " }[...], depth: 0) }
+
+  private init?(_ text: Substring, depth: Int) {
+    guard depth <= Limits.nestedTypes else { return nil }
     if text.hasSuffix("?") {
-      guard let wrapped = Self(swift: String(text.dropLast())) else { return nil }
+      guard let wrapped = Self(text.dropLast(), depth: depth + 1) else { return nil }
       self = .optional(wrapped)
     } else if text.hasPrefix("[String:"), text.hasSuffix("]") {
-      guard let value = Self(swift: String(text.dropFirst(8).dropLast())) else { return nil }
+      guard let value = Self(text.dropFirst(8).dropLast(), depth: depth + 1) else { return nil }
       self = .dictionary(value)
     } else if text.hasPrefix("["), text.hasSuffix("]") {
-      guard let element = Self(swift: String(text.dropFirst().dropLast())) else { return nil }
+      guard let element = Self(text.dropFirst().dropLast(), depth: depth + 1) else { return nil }
       self = .array(element)
     } else {
       switch text {

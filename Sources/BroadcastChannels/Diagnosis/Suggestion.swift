@@ -1,11 +1,14 @@
 /// Finds what a person meant when they misspelt a key.
 public enum Suggestion {
-  /// The nearest of some words, when it is near enough to be meant.
+  /// The nearest of some words, when it is near enough to be meant. Looked for among ``Limits/suggestedWords``.
   public static func nearest(to word: String, among words: some Sequence<String>) -> String? {
+    guard word.utf8.count <= Limits.suggestedCharacters else { return nil }
     let limit = max(2, word.count / 3)
-    let near = words.map { known in
+    let near = words.prefix(Limits.suggestedWords).map { known in
       // A word cut short, such as "relevance", is as near as a single slip.
       let isCut = word.count >= 4 && known.lowercased().hasPrefix(word.lowercased())
+      // So much longer or shorter it can't be near.
+      guard isCut || abs(known.count - word.count) <= limit else { return (word: known, distance: Int.max) }
       return (word: known, distance: isCut ? 1 : distance(word.lowercased(), known.lowercased()))
     }
     .filter { $0.distance <= limit }

@@ -4,15 +4,20 @@ import Foundation
 ///
 /// A content state travels as this: its numbers, key order and escapes are the publisher's.
 public struct JSONText: Sendable, Hashable {
-  /// The text without white space between its tokens, so that it fits one line.
+  /// The text without white space and comments between its tokens, so that it fits one line.
   public let bytes: [UInt8]
 
-  /// Keeps a text that is known to be JSON.
+  /// Keeps a text that is known to be JSON, or JSON with comments.
   public init(compacting bytes: some Sequence<UInt8>) {
     var compact: [UInt8] = []
     var inString = false
     var escaped = false
+    var comment = Comment.none
     for byte in bytes {
+      if comment != .none {
+        comment.read(byte)
+        continue
+      }
       if inString {
         if escaped {
           escaped = false
@@ -23,12 +28,31 @@ public struct JSONText: Sendable, Hashable {
         }
       } else if byte == UInt8(ascii: "\"") {
         inString = true
+      } else if byte == UInt8(ascii: "/") {
+        // Outside of strings JSON has none.
+        comment = .begun
+        continue
       } else if byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 {
         continue
       }
       compact.append(byte)
     }
     self.bytes = compact
+  }
+
+  /// How far a comment is read.
+  private enum Comment {
+    case none, begun, line, block, blockStar
+
+    mutating func read(_ byte: UInt8) {
+      switch self {
+      case .begun: self = byte == UInt8(ascii: "*") ? .block : .line
+      case .line: if byte == 0x0A { self = .none }
+      case .blockStar where byte == UInt8(ascii: "/"): self = .none
+      case .block, .blockStar: self = byte == UInt8(ascii: "*") ? .blockStar : .block
+      case .none: break
+      }
+    }
   }
 
   /// The text as a string.

@@ -8,8 +8,10 @@ import Foundation
 enum Redaction {
   /// Characters that are left of a device token, enough to tell two apart.
   private static let tokenCharacters = 8
-  /// Hexadecimal digits from which a word counts as a device token: Apple's have 64 and more; a UUID has hyphens.
+  /// Hexadecimal digits in a row that count as a device token: Apple's have 64 and more; a UUID has hyphens.
   private static let tokenDigits = 32
+  /// Characters from which a part of a word counts as one of a JWT's.
+  private static let partCharacters = 12
 
   /// A text, cut to ``Limits/requestLogTextBytes``, without provider tokens and device tokens.
   static func text(_ text: String) -> String {
@@ -35,11 +37,13 @@ enum Redaction {
 
   /// A path without its query, with the device tokens of `/3/device/<token>` shortened.
   static func path(_ raw: String) -> String {
-    let segments = raw.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-    guard segments.count == 4, segments[1] == "3" else { return text(raw) }
+    // By bytes: to Swift a slash with a combining mark after it is another character.
+    let segments = raw.utf8.split(
+      separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false)
+    guard segments.count == 4, segments[1].elementsEqual("3".utf8) else { return text(raw) }
     let token = segments[3]
-    let short = token.utf8.count > tokenCharacters ? token.prefix(tokenCharacters) + "…" : token
-    return text("/3/\(segments[2])/\(short)")
+    let kept = String(decoding: token.prefix(tokenCharacters), as: UTF8.self)
+    return text("/3/\(Substring(segments[2]))/\(kept)\(token.count > tokenCharacters ? "…" : "")")
   }
 
   /// Of an `authorization` header its kind alone, and a provider token's key id: that names the key and proves nothing.
@@ -75,11 +79,28 @@ enum Redaction {
   }
 
   private static func withoutSecret(_ word: [UInt8]) -> [UInt8] {
-    // The header of a JWT is an object, `{"`, which is "eyJ" in base64.
-    if word.starts(with: Array("eyJ".utf8)), word.count >= tokenDigits { return Array("eyJ…".utf8) }
-    let digits = word.prefix { Character(Unicode.Scalar($0)).isHexDigit }
-    guard digits.count >= tokenDigits else { return word }
-    return digits.prefix(tokenCharacters) + Array("…".utf8) + word[digits.count...]
+    // The header of a JWT is an object, and so are its claims: `{"` is "eyJ" in base64.
+    var kept: [UInt8] = []
+    for (index, part) in word.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+      .enumerated()
+    {
+      if index > 0 { kept.append(UInt8(ascii: ".")) }
+      if part.starts(with: "eyJ".utf8), part.count >= partCharacters { return kept + "eyJ…".utf8 }
+      kept += withoutDigits(part)
+    }
+    return kept
+  }
+
+  private static func withoutDigits(_ part: ArraySlice<UInt8>) -> [UInt8] {
+    var kept: [UInt8] = []
+    var rest = part
+    while !rest.isEmpty {
+      let digits = rest.prefix { Character(Unicode.Scalar($0)).isHexDigit }
+      rest = rest[digits.endIndex...]
+      kept += digits.count < tokenDigits ? Array(digits) : Array(digits.prefix(tokenCharacters)) + "…".utf8
+      if let other = rest.popFirst() { kept.append(other) }
+    }
+    return kept
   }
 
   /// The text, cut between two characters.

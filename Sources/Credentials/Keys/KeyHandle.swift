@@ -67,7 +67,18 @@ final class KeyHandle {
         "holds a key on the curve \(key.curve ?? "with parameters of its own"); P-256 (prime256v1) was expected"
       )
     }
+    guard half == .open || key.isWhole else {
+      throw wrong("holds a private key whose two halves don't belong together; is the file damaged?")
+    }
     return (key, half)
+  }
+
+  /// Whether the private half belongs to the public one: reading takes both as they stand (EVP_PKEY_pairwise_check(3)).
+  private var isWhole: Bool {
+    defer { ERR_clear_error() }
+    guard let context = EVP_PKEY_CTX_new_from_pkey(nil, pointer, nil) else { return false }
+    defer { EVP_PKEY_CTX_free(context) }
+    return EVP_PKEY_pairwise_check(context) == 1
   }
 
   /// The curve in OpenSSL's name for it.

@@ -38,7 +38,8 @@ public struct PresentationTemplate: Sendable, Hashable {
 
   /// Reads a template.
   ///
-  /// - Throws: an unknown format, a condition without its end, a brace without its partner.
+  /// - Throws: an unknown format, a condition without its end, a brace without its partner, conditions of more than
+  ///   ``Limits/nestedTypes`` levels.
   public init(_ template: String) throws(Problem) {
     var lines: [[Piece]] = []
     for line in template.split(separator: "\n", omittingEmptySubsequences: false) {
@@ -64,6 +65,9 @@ public struct PresentationTemplate: Sendable, Hashable {
 /// Reads one line of a template.
 private struct TemplateReader {
   var rest: Substring
+  private var depth = 0
+
+  init(rest: Substring) { self.rest = rest }
 
   mutating func pieces(inCondition: Bool) throws(PresentationTemplate.Problem) -> [PresentationTemplate.Piece]
   {
@@ -107,6 +111,12 @@ private struct TemplateReader {
     guard tag.first == "?" else {
       let parts = tag.split(separator: "|", maxSplits: 1, omittingEmptySubsequences: false)
       return .value(path: try path(parts[0]), try format(parts.count == 2 ? parts[1] : nil))
+    }
+    depth += 1
+    defer { depth -= 1 }
+    guard depth <= Limits.nestedTypes else {
+      throw PresentationTemplate.Problem(
+        description: "conditions stand more than \(Limits.nestedTypes) levels deep inside each other")
     }
     let path = try path(tag.dropFirst())
     let then = try pieces(inCondition: true)
