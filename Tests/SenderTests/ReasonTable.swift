@@ -19,7 +19,8 @@ struct Refused: CustomTestStringConvertible {
 
   static let channels: [Refused] = [
     .init("creating without a body", 400, "PayloadEmpty", .create.body("")),
-    .init("creating from what is no JSON", 400, "BadRequestPayload", .create.body("message-storage-policy=1")),
+    .init(
+      "creating from what is no JSON", 400, "BadRequestPayload", .create.body("message-storage-policy=1")),
     .init(
       "creating with an attribute that is none", 400, "BadRequestParams",
       .create.body(#"{"message-storage-policy":0,"push-type":"LiveActivity","name":"final"}"#)),
@@ -61,12 +62,14 @@ struct Refused: CustomTestStringConvertible {
       .broadcast.with("apns-channel-id", "rivals")),
     .init("no push type", 400, "MissingPushType", .broadcast.without("apns-push-type")),
     .init("another push type", 400, "InvalidPushType", .broadcast.with("apns-push-type", "voip")),
-    .init("an expiration that is no time", 400, "BadExpirationDate", .broadcast.with("apns-expiration", "1h")),
+    .init(
+      "an expiration that is no time", 400, "BadExpirationDate", .broadcast.with("apns-expiration", "1h")),
     .init(
       "an expiration for a channel that stores nothing", 400, "BadExpirationDate",
       .broadcast.with("apns-expiration", "4000000000")),
     .init("priority 7", 400, "BadPriority", .broadcast.with("apns-priority", "7")),
-    .init("a topic in the place of the bundle id", 400, "TopicDisallowed",
+    .init(
+      "a topic in the place of the bundle id", 400, "TopicDisallowed",
       .broadcast.at("/4/broadcasts/apps/com.example.scores.push-type.liveactivity")),
     .init("no payload", 400, "PayloadEmpty", .broadcast.body("")),
     .init("a payload that is no JSON", 400, "BadRequestPayload", .broadcast.body("home=1")),
@@ -114,7 +117,9 @@ struct Refused: CustomTestStringConvertible {
       .init("the algorithm none", 403, "InvalidProviderToken", wrong { $0.algorithm = "none" }),
       .init("the algorithm HS256", 403, "InvalidProviderToken", wrong { $0.algorithm = "HS256" }),
       .init("the algorithm ES384", 403, "InvalidProviderToken", wrong { $0.algorithm = "ES384" }),
-      .init("an unknown key", 403, "InvalidProviderToken", wrong { ($0.keyID, $0.stranger) = ("ZZZZZZZZZZ", true) }),
+      .init(
+        "an unknown key", 403, "InvalidProviderToken",
+        wrong { ($0.keyID, $0.stranger) = ("ZZZZZZZZZZ", true) }),
       .init("a stranger's signature", 403, "InvalidProviderToken", wrong { $0.stranger = true }),
       .init("a key of another team", 403, "InvalidProviderToken", wrong { $0.team = other.team }),
       .init("a token of two hours ago", 403, "ExpiredProviderToken", wrong { $0.age = 7_200 }),

@@ -52,13 +52,15 @@ struct ReasonTests {
   ]
 
   private func check(
-    _ rows: [Refused], _ server: ProviderServer, _ version: HTTPVersion, _ deviceTokens: [String: String] = [:]
+    _ rows: [Refused], _ server: ProviderServer, _ version: HTTPVersion,
+    _ deviceTokens: [String: String] = [:]
   ) async throws {
     let answers = try await version.ask(server, rows.map(\.asks), deviceTokens: deviceTokens)
     try #require(answers.count == rows.count)
     for (row, seen) in zip(rows, answers) {
       let answer = try #require(seen.last)
-      let told: Comment = "\(row.testDescription) over \(version.rawValue), not \(answer.status) \(answer.body)"
+      let told: Comment =
+        "\(row.testDescription) over \(version.rawValue), not \(answer.status) \(answer.body)"
       #expect(answer.http == version.rawValue, told)
       #expect(seen.dropLast().allSatisfy { $0.status < 300 }, told)
       #expect(answer.status == row.status, told)
