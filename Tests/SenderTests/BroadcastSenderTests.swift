@@ -138,7 +138,8 @@ struct BroadcastSenderTests {
       let output = try await Sender.debian(
         "nghttp",
         [
-          "--verbose", "--multiply=3", "--header=authorization: bearer \(try await server.token())",
+          "--verbose", "--no-verify-peer", "--multiply=3",
+          "--header=authorization: bearer \(try await server.token())",
           "--header=apns-channel-id: \(try await channelID(server))", "--header=apns-push-type: liveactivity",
           "--header=apns-priority: 10", "--header=apns-expiration: 0",
           "--data=\(try payload.write(into: server.folder))", path,

@@ -102,4 +102,13 @@ struct ReasonTests {
       try await check(Refused.tokens(server), server, version)
     }
   }
+
+  @Test("a push to one activity is refused with its reason", arguments: HTTPVersion.allCases)
+  func devices(_ version: HTTPVersion) async throws {
+    try await withProviderServer(channels: Self.channels) { server in
+      let live = try await WatchedActivity(server, "final")
+      let ended = try await WatchedActivity(server, "slow").endedToken(server)
+      try await check(Refused.devices, server, version, ["live": live.token, "ended": ended])
+    }
+  }
 }

@@ -16,6 +16,17 @@ enum Sender {
       python, ["-B", folder.appending(path: "senders/\(script)").path] + arguments, input: input)
   }
 
+  /// Whether a library is there: not each goes with each Python.
+  static func isInstalled(_ library: Library) -> Bool {
+    let packages = python.appending(path: "../../lib").standardizedFileURL
+    let pythons = (try? FileManager.default.contentsOfDirectory(atPath: packages.path)) ?? []
+    // Where nothing is installed, the test that says so runs.
+    return pythons.allSatisfy {
+      FileManager.default.fileExists(
+        atPath: packages.appending(path: "\($0)/site-packages/\(library.name)").path)
+    }
+  }
+
   /// Runs the sender made of Node's core modules.
   static func node(_ arguments: [String]) async throws -> Data {
     let script = folder.appending(path: "senders/sender.mjs").path

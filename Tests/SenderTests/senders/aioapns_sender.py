@@ -37,7 +37,9 @@ async def main():
             push_type=aioapns.PushType.LIVEACTIVITY,
         )
         result = await asyncio.wait_for(client.send_notification(request), 20)
-        answers.append(answer(int(result.status), result.description, result.notification_id))
+        answers.append(
+            answer(int(result.status), result.description, request.notification_id, result.notification_id)
+        )
     client.pool.close()
     report(answers)
 

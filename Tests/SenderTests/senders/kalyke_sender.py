@@ -38,7 +38,7 @@ async def main():
         try:
             payload = json.loads(options.payload.read_text())
             echoed = await client.send_message(device_token=token, payload=payload, apns_config=config)
-            answers.append(answer(apns_id=echoed if echoed == given else f"{echoed}, not {given}"))
+            answers.append(answer(sent=given, echoed=echoed))
         except ApnsProviderException as refusal:
             answers.append(answer(None, type(refusal).__name__))
     report(answers)

@@ -36,7 +36,7 @@ def main():
             answers.append(answer())
         except APNSException as refusal:
             reason = type(refusal).__name__.removesuffix("Exception")
-            answers.append(answer(refusal.status_code, reason, refusal.apns_id))
+            answers.append(answer(refusal.status_code, reason, given, refusal.apns_id))
         except NotImplementedError as unknown:
             # Version 2.0.6 ends before ExpiredToken.
             answers.append(answer(None, str(unknown).removeprefix("Reason not implemented: ")))

@@ -28,9 +28,9 @@ def arguments(description, *more):
     return options
 
 
-def answer(status=200, reason=None, apns_id=None):
-    """One push's outcome; None for what the library hides."""
-    return {"status": status, "reason": reason, "apns-id": apns_id}
+def answer(status=200, reason=None, sent=None, echoed=None):
+    """One push's outcome; None for what the library hides. `sent` and `echoed` are apns-ids."""
+    return {"status": status, "reason": reason, "echo": None if echoed is None else echoed == sent}
 
 
 def report(answers):
