@@ -129,6 +129,23 @@ struct BroadcastSenderTests {
     }
   }
 
+  @Test("curl finds the certificate good for Apple's host names")
+  func appleNames() async throws {
+    try await withProviderServer { server in
+      for host in ["api.push.apple.com", "api.sandbox.push.apple.com", "api.development.push.apple.com"] {
+        let output = try await Sender.debian(
+          "curl",
+          [
+            "--silent", "--show-error", "--http2", "--cacert", server.authority,
+            "--connect-to", "\(host):443:127.0.0.1:\(server.providerPort)",
+            "--header", "authorization: bearer \(try await server.token())",
+            "https://\(host)/1/apps/com.example.scores/all-channels",
+          ])
+        #expect(output.hasPrefix(#"{"channels":["#), "\(host): \(output)")
+      }
+    }
+  }
+
   @Test("nghttp, which starts at stream 13 and sends PRIORITY, is answered on every stream")
   func nghttp() async throws {
     try await withProviderServer { server in

@@ -79,26 +79,32 @@ struct Refused: CustomTestStringConvertible {
       .broadcast.with("apns-channel-id", "slow"), .broadcast.with("apns-channel-id", "slow")),
   ]
 
-  static let devices: [Refused] = [
-    .init("no token in the path", 400, "BadDeviceToken", .push.at("/3/device/nonsense")),
-    .init(
-      "a token that nobody was given", 400, "BadDeviceToken",
-      .push.at("/3/device/" + String(repeating: "ab", count: 32))),
-    .init("no topic", 400, "MissingTopic", .push.without("apns-topic")),
-    .init("a topic without its suffix", 400, "BadTopic", .push.with("apns-topic", "com.example.scores")),
-    .init("no push type", 400, "MissingPushType", .push.without("apns-push-type")),
-    .init("another push type", 400, "InvalidPushType", .push.with("apns-push-type", "alert")),
-    .init("priority 7", 400, "BadPriority", .push.with("apns-priority", "7")),
-    .init("an expiration that is no time", 400, "BadExpirationDate", .push.with("apns-expiration", "1h")),
-    .init("an id that is no UUID", 400, "BadMessageId", .push.with("apns-id", "goal-1")),
-    .init(
-      "a collapse id of 65 bytes", 400, "BadCollapseId",
-      .push.with("apns-collapse-id", String(repeating: "x", count: 65))),
-    .init("no payload", 400, "PayloadEmpty", .push.body("")),
-    .init("4,097 bytes", 413, "PayloadTooLarge", .push.padded(to: 4_097)),
-    .init("a method that is none", 405, "MethodNotAllowed", .push.method("GET")),
-    .init("the token of an activity that has ended", 410, "ExpiredToken", .push.at("/3/device/{ended}")),
-  ]
+  /// Pushes to one activity. `server` has the keys.
+  static func devices(_ server: ProviderServer) -> [Refused] {
+    [
+      .init("no token in the path", 400, "BadDeviceToken", .push.at("/3/device/nonsense")),
+      .init(
+        "a token that nobody was given", 400, "BadDeviceToken",
+        .push.at("/3/device/" + String(repeating: "ab", count: 32))),
+      .init("no topic", 400, "MissingTopic", .push.without("apns-topic")),
+      .init("a topic without its suffix", 400, "BadTopic", .push.with("apns-topic", "com.example.scores")),
+      .init("no push type", 400, "MissingPushType", .push.without("apns-push-type")),
+      .init("another push type", 400, "InvalidPushType", .push.with("apns-push-type", "alert")),
+      .init("priority 7", 400, "BadPriority", .push.with("apns-priority", "7")),
+      .init("an expiration that is no time", 400, "BadExpirationDate", .push.with("apns-expiration", "1h")),
+      .init("an id that is no UUID", 400, "BadMessageId", .push.with("apns-id", "goal-1")),
+      .init(
+        "a collapse id of 65 bytes", 400, "BadCollapseId",
+        .push.with("apns-collapse-id", String(repeating: "x", count: 65))),
+      .init("no payload", 400, "PayloadEmpty", .push.body("")),
+      .init("4,097 bytes", 413, "PayloadTooLarge", .push.padded(to: 4_097)),
+      .init("a method that is none", 405, "MethodNotAllowed", .push.method("GET")),
+      .init("the token of an activity that has ended", 410, "ExpiredToken", .push.at("/3/device/{ended}")),
+      .init(
+        "another team's topic", 403, "TopicMismatch",
+        .push.token(.init(keyID: server.otherKey.id, team: server.otherKey.team))),
+    ]
+  }
 
   /// Provider tokens. `server` has the keys.
   static func tokens(_ server: ProviderServer) -> [Refused] {
@@ -125,8 +131,6 @@ struct Refused: CustomTestStringConvertible {
       .init("a token of two hours ago", 403, "ExpiredProviderToken", wrong { $0.age = 7_200 }),
       .init("a token of the next hour", 403, "InvalidProviderToken", wrong { $0.age = -3_600 }),
       .init("another team's app", 403, "TopicMismatch", .list.token(others)),
-      .init(
-        "another team's topic", 403, "TopicMismatch", .push.token(others)),
       .init(
         "a second team on the connection", 403, "InvalidProviderToken", .list.token(right),
         .list.at("/1/apps/\(other.app)/all-channels").token(others)),

@@ -108,7 +108,7 @@ struct ReasonTests {
     try await withProviderServer(channels: Self.channels) { server in
       let live = try await WatchedActivity(server, "final")
       let ended = try await WatchedActivity(server, "slow").endedToken(server)
-      try await check(Refused.devices, server, version, ["live": live.token, "ended": ended])
+      try await check(Refused.devices(server), server, version, ["live": live.token, "ended": ended])
     }
   }
 }

@@ -5,7 +5,11 @@ import Testing
 /// The programs that push, none of which knows this one.
 enum Sender {
   private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-  private static let python = folder.appending(path: "../../.build/senders/bin/python").standardizedFileURL
+  /// Where deploy/setup --tests puts it. Not standardized: that would resolve bin/python to the system's Python, which
+  /// has none of the senders.
+  private static let installed = folder.deletingLastPathComponent().deletingLastPathComponent()
+    .appending(path: ".build/senders")
+  private static let python = installed.appending(path: "bin/python")
 
   /// Runs a Python sender, and gives what it printed.
   static func python(_ script: String, _ arguments: [String], input: Data = Data()) async throws -> Data {
@@ -18,7 +22,7 @@ enum Sender {
 
   /// Whether a library is there: not each goes with each Python.
   static func isInstalled(_ library: Library) -> Bool {
-    let packages = python.appending(path: "../../lib").standardizedFileURL
+    let packages = installed.appending(path: "lib")
     let pythons = (try? FileManager.default.contentsOfDirectory(atPath: packages.path)) ?? []
     // Where nothing is installed, the test that says so runs.
     return pythons.allSatisfy {
