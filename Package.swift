@@ -84,7 +84,11 @@ let package = Package(
         "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal",
         "Credentials",
       ]),
-    .testTarget(name: "CommandTests", dependencies: ["touchline"]),
+    .testTarget(name: "CommandTests", dependencies: ["touchline", "TestSupport"]),
+    // APNs libraries and HTTP/2 clients that know nothing of this program; deploy/setup --tests installs them.
+    .testTarget(
+      name: "SenderTests", dependencies: ["touchline", "TestSupport"],
+      exclude: ["senders", "requirements.txt"]),
   ]
 )
 

@@ -1,50 +1,8 @@
-// The program under test, and a server of its own for each test.
+// A server of its own for each test, and what its commands print.
 
 import Foundation
+import TestSupport
 import Testing
-
-/// The built program.
-enum Touchline {
-  /// Beside the test bundle, wherever the build put that.
-  static let executable: URL? = {
-    var places = [Bundle.main.bundleURL, Bundle.main.executableURL].compactMap { $0 }
-    places += Bundle.allBundles.map(\.bundleURL)
-    places += CommandLine.arguments.filter { $0.contains("/") }.map { URL(fileURLWithPath: $0) }
-    places.append(URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath())
-    for place in places {
-      var folder = place
-      for _ in 0..<4 {
-        let candidate = folder.appendingPathComponent("touchline")
-        if isProgram(candidate) { return candidate }
-        folder.deleteLastPathComponent()
-      }
-    }
-    return nil
-  }()
-
-  private static func isProgram(_ url: URL) -> Bool {
-    let isFile = (try? url.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile) == true
-    return isFile && FileManager.default.isExecutableFile(atPath: url.path)
-  }
-
-  /// Starts a command that goes on until its end or a signal.
-  static func start(
-    _ arguments: [String], environment: [String: String] = [:]
-  ) throws -> RunningProgram {
-    let executable = try #require(executable, "no built touchline beside the tests")
-    return try RunningProgram(executable, arguments, environment: environment)
-  }
-
-  /// Runs a command to its end.
-  static func run(
-    _ arguments: [String], input: [UInt8] = [], environment: [String: String] = [:]
-  ) async throws -> Ending {
-    let program = try start(arguments, environment: environment)
-    program.send(input)
-    program.closeInput()
-    return try await program.ending()
-  }
-}
 
 /// A server on a free port.
 struct Server {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `watch` with push tokens, and curl as the sender.

@@ -2,16 +2,17 @@
 // wait ends when the thing happens, and fails after a generous time with everything that was printed so far.
 
 import Foundation
-import Testing
 
 /// What a process has written so far.
-final class Transcript: @unchecked Sendable {
+///
+/// `@unchecked` is safe: both properties that change are read and written under the lock.
+package final class Transcript: @unchecked Sendable {
   private let lock = NSLock()
   private var bytes: [UInt8] = []
   private var ended = false
 
   /// Reads a descriptor to its end, on a thread of its own.
-  func read(_ descriptor: Int32) {
+  package func read(_ descriptor: Int32) {
     let thread = Thread { [self] in
       var chunk = [UInt8](repeating: 0, count: 65_536)
       while true {
@@ -26,23 +27,23 @@ final class Transcript: @unchecked Sendable {
     thread.start()
   }
 
-  var text: String { lock.withLock { String(decoding: bytes, as: UTF8.self) } }
-  var hasEnded: Bool { lock.withLock { ended } }
+  package var text: String { lock.withLock { String(decoding: bytes, as: UTF8.self) } }
+  package var hasEnded: Bool { lock.withLock { ended } }
 
   /// The lines that are complete.
-  var lines: [String] { text.components(separatedBy: "\n").dropLast().map { $0 } }
+  package var lines: [String] { text.components(separatedBy: "\n").dropLast().map { $0 } }
 }
 
 /// What a test waited for in vain.
-struct Hang: Error, CustomStringConvertible {
-  let description: String
+package struct Hang: Error, CustomStringConvertible {
+  package let description: String
 }
 
 /// Waits until a probe finds something.
 ///
 /// The other suites' tests block the threads that this one shares with them, half a minute in a full run: time alone
 /// doesn't end the wait, but time in which it was looked often enough.
-func eventually<T>(
+package func eventually<T>(
   _ what: @autoclosure () -> String, within seconds: Double = 30, _ probe: () throws -> T?
 ) async throws -> T {
   let end = ContinuousClock.now + .seconds(seconds)
@@ -56,18 +57,20 @@ func eventually<T>(
 }
 
 /// How a command ended.
-struct Ending {
-  let code: Int32
-  let output: String
-  let errors: String
+package struct Ending {
+  package let code: Int32
+  package let output: String
+  package let errors: String
 
-  var lines: [String] { output.components(separatedBy: "\n").dropLast().map { $0 } }
+  package var lines: [String] { output.components(separatedBy: "\n").dropLast().map { $0 } }
 }
 
 /// A process that is running, or has.
-final class RunningProgram: @unchecked Sendable {
-  let output = Transcript()
-  let errors = Transcript()
+///
+/// `@unchecked` is safe: one test has it, what it printed is in transcripts, and its input is written on one queue.
+package final class RunningProgram: @unchecked Sendable {
+  package let output = Transcript()
+  package let errors = Transcript()
   private let name: String
   private let process = Process()
   private let input: Int32
@@ -77,7 +80,7 @@ final class RunningProgram: @unchecked Sendable {
   /// Starts a program.
   ///
   /// - Parameter environment: replaces variables; `TOUCHLINE_SERVER` and `NO_COLOR` are unset unless given here.
-  init(_ executable: URL, _ arguments: [String], environment: [String: String] = [:]) throws {
+  package init(_ executable: URL, _ arguments: [String], environment: [String: String] = [:]) throws {
     // A command that ends before it has read everything must not end the tests.
     _ = Glibc.signal(SIGPIPE, SIG_IGN)
     name = ([executable.lastPathComponent] + arguments).joined(separator: " ")
@@ -126,7 +129,7 @@ final class RunningProgram: @unchecked Sendable {
   // MARK: Acting on it
 
   /// Writes to its standard input, in order and without waiting.
-  func send(_ bytes: [UInt8]) {
+  package func send(_ bytes: [UInt8]) {
     writing.async { [input] in
       var rest = bytes[...]
       while !rest.isEmpty {
@@ -137,16 +140,16 @@ final class RunningProgram: @unchecked Sendable {
     }
   }
 
-  func send(_ text: String) { send(Array(text.utf8)) }
+  package func send(_ text: String) { send(Array(text.utf8)) }
 
   /// Ends its standard input.
-  func closeInput() {
+  package func closeInput() {
     guard isInputOpen else { return }
     isInputOpen = false
     writing.async { [input] in _ = close(input) }
   }
 
-  func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+  package func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
   // MARK: Waiting for it
 
@@ -157,7 +160,7 @@ final class RunningProgram: @unchecked Sendable {
 
   /// A number of lines on standard output.
   @discardableResult
-  func lines(_ count: Int) async throws -> [String] {
+  package func lines(_ count: Int) async throws -> [String] {
     try await eventually("line \(count) of \(story)") {
       let lines = output.lines
       return lines.count < count ? nil : lines
@@ -166,12 +169,12 @@ final class RunningProgram: @unchecked Sendable {
 
   /// A line on standard error that has some text.
   @discardableResult
-  func notice(_ text: String) async throws -> String {
+  package func notice(_ text: String) async throws -> String {
     try await eventually("\"\(text)\" of \(story)") { errors.lines.first { $0.contains(text) } }
   }
 
   /// Its end.
-  func ending() async throws -> Ending {
+  package func ending() async throws -> Ending {
     try await eventually("the end of \(story)") {
       !process.isRunning && output.hasEnded && errors.hasEnded ? () : nil
     }
