@@ -42,8 +42,9 @@ struct ProviderServer {
       try definition.write(
         to: definitions.appending(path: "\(alias).json"), atomically: false, encoding: .utf8)
     }
-    key = try await Self.makeKey(in: folder, team: "TEAM123456", app: "com.example.scores")
-    otherKey = try await Self.makeKey(in: folder, team: "TEAM654321", app: "com.example.rivals")
+    key = try await Self.makeKey(
+      in: folder, team: "TEAM123456", apps: ["com.example.scores", "com.example.tables"])
+    otherKey = try await Self.makeKey(in: folder, team: "TEAM654321", apps: ["com.example.rivals"])
     program = try Touchline.start(
       [
         "serve", "--listen", "127.0.0.1:0", "--provider-listen", "127.0.0.1:0",
@@ -56,16 +57,16 @@ struct ProviderServer {
     (port, providerPort) = (ports[0], ports[1])
   }
 
-  private static func makeKey(in folder: URL, team: String, app: String) async throws -> Key {
+  private static func makeKey(in folder: URL, team: String, apps: [String]) async throws -> Key {
     let keys = folder.appending(path: "keys")
     let before = Set((try? FileManager.default.contentsOfDirectory(atPath: keys.path)) ?? [])
     let ending = try await Touchline.run(
-      ["token", "new-key", "--dir", keys.path, "--team", team, "--app", app])
+      ["token", "new-key", "--dir", keys.path, "--team", team, "--app", apps.joined(separator: ",")])
     try #require(ending.code == 0, "\(ending.errors)")
     let made = try FileManager.default.contentsOfDirectory(atPath: keys.path).filter { $0.hasSuffix(".p8") }
     let name = try #require(made.first { !before.contains($0) })
     let id = name.dropFirst("AuthKey_".count).dropLast(".p8".count)
-    return Key(id: String(id), team: team, app: app, file: keys.appending(path: name).path)
+    return Key(id: String(id), team: team, app: apps[0], file: keys.appending(path: name).path)
   }
 
   /// Runs a command of the program to its end, which must be a good one.

@@ -100,9 +100,29 @@ struct Refused: CustomTestStringConvertible {
       .init("4,097 bytes", 413, "PayloadTooLarge", .push.padded(to: 4_097)),
       .init("a method that is none", 405, "MethodNotAllowed", .push.method("GET")),
       .init("the token of an activity that has ended", 410, "ExpiredToken", .push.at("/3/device/{ended}")),
+      .init("the token of a device that was switched off", 410, "Unregistered", .push.at("/3/device/{gone}")),
+      .init(
+        "the topic of another app of the team", 400, "DeviceTokenNotForTopic",
+        .push.with("apns-topic", "com.example.tables.push-type.liveactivity")),
       .init(
         "another team's topic", 403, "TopicMismatch",
         .push.token(.init(keyID: server.otherKey.id, team: server.otherKey.team))),
+    ]
+  }
+
+  /// What only `serve --strict` refuses.
+  static func strict(_ server: ProviderServer) -> [Refused] {
+    let (first, second) = (
+      Ask.Token(keyID: server.key.id, team: server.key.team, age: 60),
+      Ask.Token(keyID: server.key.id, team: server.key.team)
+    )
+    return [
+      .init("a broadcast without a priority", 400, "BadPriority", .broadcast.without("apns-priority")),
+      .init(
+        "a broadcast without an expiration", 400, "BadExpirationDate", .broadcast.without("apns-expiration")),
+      .init(
+        "another token a minute later", 429, "TooManyProviderTokenUpdates", .list.token(first),
+        .list.token(second)),
     ]
   }
 

@@ -19,7 +19,7 @@ enum HTTPVersion: String, CaseIterable, CustomTestStringConvertible {
 
   /// Sends lists of requests, each over one connection, by a client that isn't ours.
   ///
-  /// - Parameter deviceTokens: what is put in the place of `{live}` and `{ended}`.
+  /// - Parameter deviceTokens: what is put in the place of `{live}`, `{ended}` and `{gone}`.
   func ask(
     _ server: ProviderServer, _ connections: [[Ask]], deviceTokens: [String: String] = [:]
   ) async throws -> [[SeenAnswer]] {
@@ -108,7 +108,16 @@ struct ReasonTests {
     try await withProviderServer(channels: Self.channels) { server in
       let live = try await WatchedActivity(server, "final")
       let ended = try await WatchedActivity(server, "slow").endedToken(server)
-      try await check(Refused.devices(server), server, version, ["live": live.token, "ended": ended])
+      let gone = try await WatchedActivity(server, "slow").switchedOffToken(server)
+      let tokens = ["live": live.token, "ended": ended, "gone": gone]
+      try await check(Refused.devices(server), server, version, tokens)
+    }
+  }
+
+  @Test("a strict server refuses what real senders do all the same", arguments: HTTPVersion.allCases)
+  func strict(_ version: HTTPVersion) async throws {
+    try await withProviderServer(channels: Self.channels, options: ["--strict"]) { server in
+      try await check(Refused.strict(server), server, version)
     }
   }
 }

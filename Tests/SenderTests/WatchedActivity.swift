@@ -43,13 +43,24 @@ struct WatchedActivity {
   func endedToken(_ server: ProviderServer) async throws -> String {
     let end = Ask.push.at("/3/device/\(token)")
       .body(#"{"aps":{"timestamp":1700000000,"event":"end","content-state":{"home":2,"away":1}}}"#)
-    let again = Ask.push.at("/3/device/\(token)")
     try #require(try await HTTPVersion.two.ask(server, [[end]])[0][0].status == 200)
     _ = try await line(cause: "end")
-    // The device tells the server on a connection of its own.
-    for _ in 0..<100 where try await HTTPVersion.two.ask(server, [[again]])[0][0].status == 410 {
+    return try await tokenOnceGone(server)
+  }
+
+  /// Switches the device off, and gives its token once the server knows that nobody listens to it.
+  func switchedOffToken(_ server: ProviderServer) async throws -> String {
+    watch.signal(SIGTERM)
+    try #require(try await watch.ending().code == 0)
+    return try await tokenOnceGone(server)
+  }
+
+  /// The device tells the server on a connection of its own: pushes to it are accepted until that came.
+  private func tokenOnceGone(_ server: ProviderServer) async throws -> String {
+    let push = Ask.push.at("/3/device/\(token)")
+    for _ in 0..<100 where try await HTTPVersion.two.ask(server, [[push]])[0][0].status == 410 {
       return token
     }
-    throw WaitedInVain(for: "410 for the token of an activity that has ended", "it is still accepted")
+    throw WaitedInVain(for: "410 for the token of an activity that is no more", "it is still accepted")
   }
 }
