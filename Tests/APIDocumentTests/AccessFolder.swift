@@ -56,7 +56,8 @@ final class AccessFolder {
     try writeTeams(#""SCORESKEY1", "LOSTKEY001""#)
     try makeAuthority()
     for (name, subject) in [
-      ("scores", "/UID=com.example.scores/CN=Apple Push Services: com.example.scores"), ("nobody", "/CN=nobody"),
+      ("scores", "/UID=com.example.scores/CN=Apple Push Services: com.example.scores"),
+      ("nobody", "/CN=nobody"),
       ("production", "/CN=Apple Production IOS Push Services: com.example.scores"),
     ] {
       try makeCertificate(name, subject)
