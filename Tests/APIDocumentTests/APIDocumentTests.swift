@@ -4,7 +4,8 @@ import Testing
 /// docs/openapi.yaml and docs/asyncapi.yaml are promises: Python programs, which know nothing of this code, hold
 /// running servers to them.
 ///
-/// Both wait more than they work, for what takes seconds to happen: they run side by side, and hold up no other test.
+/// Both wait more than they work, for other programs and for what takes seconds to happen: they run side by side, and hold
+/// up no other test.
 @Suite struct APIDocumentTests {
   @Test func openAPI() async throws { try await check("openapi.yaml", with: "check_openapi.py") }
 
