@@ -40,11 +40,11 @@ import Testing
     #expect(configuration.store == nil && configuration.listen.port == 9_000)
   }
 
-  @Test(arguments: ["a]:1", "[a]b:1", "x[:1", "[[::1]]:1", "a b:1", ":65536", "[::1", ""])
+  @Test(arguments: ["a]:1", "[a]b:1", "x[:1", "[[::1]]:1", "\u{59E}x:1", "a b:1", ":65536", "[::1", ""])
   func whatIsNoAddressIsRefused(_ text: String) {
     var address = ListenAddress(port: 7)
-    #expect(!address.read(text))
-    #expect(address == ListenAddress(port: 7))
+    let isRead = address.read(text)
+    #expect(!isRead && address == ListenAddress(port: 7))
   }
 
   @Test func aFileSetsWhoGetsIn() throws {
