@@ -26,6 +26,8 @@ struct DeviceAPI {
     var facts = RequestFacts()
     let echoed = (id ?? hub.newRequestID()).text
     facts.requestID = echoed
+    // Told even when the request is refused before the topic is looked at: its provider asks for it.
+    facts.app = request.header("apns-topic").flatMap { try? PushTopic($0) }?.app.identifier
     var response: HTTPResponse
     do throws(AnswerError) {
       guard request.method == "POST" else {

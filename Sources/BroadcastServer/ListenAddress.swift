@@ -41,7 +41,9 @@ public struct ListenAddress: Sendable, Hashable {
       number = given
     }
     if let name {
-      guard !name.isEmpty, !name.contains(where: { " []".contains($0) }) else { return false }
+      guard !name.isEmpty, name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !name.contains("["),
+        !name.contains("]")
+      else { return false }
       host = String(name)
     }
     port = number

@@ -307,7 +307,7 @@ extension ServerFrame {
       return .error(
         ErrorFrame(
           reason: reason, message: root["message"]?.string ?? "", channel: channel,
-          requestID: requestID, retryAfter: root["retry-after"]?.number?.double))
+          requestID: requestID, retryAfter: root["retry-after"].flatMap(finite)))
     case "unsubscribed":
       guard let channel else { throw incomplete("unsubscribed") }
       return .unsubscribed(channel: channel, reason: root["reason"]?.string ?? "", requestID: requestID)
@@ -334,6 +334,11 @@ extension ServerFrame {
     root["token"]?.string.flatMap { PushToken($0) }
   }
 
+  /// A number that can be written again: JSON has larger ones than a Double.
+  private static func finite(_ value: JSONValue) -> Double? {
+    value.number.flatMap { $0.double.isFinite ? $0.double : nil }
+  }
+
   private static func position(_ root: JSONValue) -> StreamPosition? {
     guard let epoch = root["epoch"]?.string,
       let sequence = root["seq"]?.number?.int.flatMap({ Int(exactly: $0) })
@@ -346,7 +351,7 @@ extension ServerFrame {
     guard let channel = root["channel"]?.string, let position = position(root),
       let uniqueID = root["unique-id"]?.string,
       let priority = root["priority"]?.number?.int.flatMap({ Priority(rawValue: Int(clamping: $0)) }),
-      let sent = root["sent"]?.number?.double, let aps = root["aps"]
+      let sent = root["sent"].flatMap(finite), let aps = root["aps"]
     else { throw incomplete("message") }
     let payload: Payload
     do throws(PayloadError) {

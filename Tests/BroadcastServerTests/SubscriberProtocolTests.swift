@@ -1,9 +1,23 @@
 import BroadcastChannels
 import Foundation
+import SubscriberProtocol
 import TestSupport
 import Testing
 
 @Suite struct SubscriberProtocolTests {
+  /// Found by fuzzing: what a client reads it can write again, and JSON has no word for infinity.
+  @Test func numbersBeyondADoubleAreNotTaken() throws {
+    let error = #"{"type":"error","reason":"TooManyRequests","message":"wait","retry-after":1e999}"#
+    guard case .error(let frame) = try ServerFrame.read(Array(error.utf8)) else {
+      Issue.record("it was read as another frame")
+      return
+    }
+    #expect(frame.retryAfter == nil && frame.reason == "TooManyRequests")
+    let message =
+      #"{"type":"message","channel":"AAAA","epoch":"e","seq":1,"unique-id":"u","priority":10,"sent":1e999,"aps":\#(Request.aps())}"#
+    #expect(throws: FrameError.self) { try ServerFrame.read(Array(message.utf8)) }
+  }
+
   private static let unknownChannel = "dHN0LXNyY2gtY2hubA=="
   private static let requestID = "2288cf3f-70d8-46a6-97d7-dd5d00867127"
 

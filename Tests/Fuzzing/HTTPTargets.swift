@@ -16,7 +16,9 @@ enum HTTPTargets {
     guard let head = try? HTTPHead(parsing: bytes[...], peer: peer) else { return }
     let request = head.request
     require(!request.method.isEmpty && request.method.utf8.allSatisfy(isTokenByte), "the method is no token")
-    require(request.rawPath.hasPrefix("/") || request.rawPath == "*", "the path is \(request.rawPath)")
+    require(
+      request.rawPath.utf8.first == UInt8(ascii: "/") || request.rawPath == "*",
+      "the path is \(request.rawPath)")
     for field in request.fields {
       require(!field.name.isEmpty && field.name == field.name.lowercased(), "the header \(field.name)")
       require(field.value.utf8.allSatisfy { $0 != 0x0D && $0 != 0x0A && $0 != 0 }, "a line break in a header")
@@ -61,7 +63,9 @@ enum HTTPTargets {
       }
     }
     guard let request = try? head.request(peer: HTTPPeer(remoteAddress: "127.0.0.1")) else { return }
-    require(request.rawPath.hasPrefix("/") || request.rawPath == "*", "the path is \(request.rawPath)")
+    require(
+      request.rawPath.utf8.first == UInt8(ascii: "/") || request.rawPath == "*",
+      "the path is \(request.rawPath)")
     require(!request.path.utf8.contains(0), "a zero byte in a path")
     let size = request.fields.reduce(0) { $0 + $1.name.utf8.count }
     require(size <= 1_000, "more fields than the limit allows")
