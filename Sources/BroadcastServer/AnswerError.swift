@@ -36,7 +36,9 @@ struct AnswerError: Error {
   /// The answer to a method that a path doesn't have, with the `allow` that RFC 9110 asks for.
   static func methodNotAllowed(_ method: String, allowed: [String]) -> AnswerError {
     let methods = allowed.joined(separator: ", ")
-    var error = AnswerError(Refusal(.methodNotAllowed, "\(method) is not allowed here; \(methods) \(allowed.count == 1 ? "is" : "are")"))
+    var error = AnswerError(
+      Refusal(
+        .methodNotAllowed, "\(method) is not allowed here; \(methods) \(allowed.count == 1 ? "is" : "are")"))
     error.headers = [("allow", methods)]
     return error
   }

@@ -106,11 +106,11 @@ final class AccessControl {
       throw AnswerError(
         Refusal(
           .missingProviderToken,
-          "publishing and managing channels takes a provider token; send it as \"authorization: bearer <token>\""
+          "this takes a provider token; send it as \"authorization: bearer <token>\" (touchline's commands: --key FILE)"
         ))
     case .subscriber:
       throw AnswerError(
-        Refusal(.invalidProviderToken, "a subscriber token can't publish; a provider token was expected"))
+        Refusal(.invalidProviderToken, "this takes a provider token, and a subscriber token was sent"))
     }
   }
 
