@@ -572,17 +572,16 @@ def access():
         port, "POST", "/v1/channels", body={"definition": {"app": APP, "subscribe": "token"}}))
     phone = Phone(guarded.port)
     token = phone.register()["token"]
-    pushed = exchange(
-        guarded.port, "POST", f"/3/device/{token}", provider | {"apns-topic": TOPIC, "apns-push-type": "liveactivity"}, aps())
+    to_device = {"apns-topic": TOPIC, "apns-push-type": "liveactivity"}
+    pushed = exchange(guarded.port, "POST", f"/3/device/{token}", provider | to_device, aps())
     message = {"apns-channel-id": "vip", "apns-push-type": "liveactivity", "apns-priority": "10", "apns-expiration": "0"}
-    requests = {
+    asked = {
         "createChannel": ("POST", CHANNELS, {}, NEW_CHANNEL),
         "readChannel": ("GET", CHANNELS, {"apns-channel-id": "vip"}, b""),
         "deleteChannel": ("DELETE", CHANNELS, {"apns-channel-id": "AAAAAAAAAAAAAAAAAAAAAA=="}, b""),
         "listChannels": ("GET", f"/1/apps/{APP}/all-channels", {}, b""),
         "broadcast": ("POST", BROADCAST, message, aps()),
-        "pushToDevice": (
-            "POST", f"/3/device/{token}", {"apns-topic": TOPIC, "apns-push-type": "liveactivity"}, aps()),
+        "pushToDevice": ("POST", f"/3/device/{token}", to_device, aps()),
         "welcome": ("GET", "/", {}, b""),
         "health": ("GET", "/healthz", {}, b""),
         "listLocalChannels": ("GET", "/v1/channels", {}, b""),
@@ -595,11 +594,11 @@ def access():
         "readPush": ("GET", "/v1/pushes/" + pushed.header("apns-unique-id"), {}, b""),
         "openSession": ("GET", "/v1/events", {}, b""),
     }
-    report.check(set(requests) == set(operations), "access", f"not asked: {set(operations) ^ set(requests)}")
+    report.check(set(asked) == set(operations), "access", f"not asked: {set(operations) ^ set(asked)}")
     statuses = {(name, what): int(status) for name, status, what in documented if what in BAD}
 
     def request(operation, shown):
-        method, target, headers, body = requests[operation]
+        method, target, headers, body = asked[operation]
         page = {"origin": ORIGIN} if operation in local_operations else {}
         return method, target + shown[1], headers | page | shown[0], body
 
@@ -656,6 +655,16 @@ def access():
             report.check(guarded.given["subscriber"] not in str(answer.headers), operation, "repeats the token")
             answer.socket.close()
     phone.close()
+
+    # A strict server wants the headers that Apple's documents want, and a connection has one team.
+    for name, reason in (("apns-priority", "BadPriority"), ("apns-expiration", "BadExpirationDate")):
+        expect("broadcast", 400, reason, exchange(guarded.port, "POST", BROADCAST, message | provider | {name: None}, aps()))
+    teams = [("GET", f"/1/apps/{APP}/all-channels", guarded.bearer(name), b"") for name in ("provider", "news")]
+    for ask in (guarded.http1, guarded.http2):
+        expect("listChannels", 403, "InvalidProviderToken", ask(teams))
+    nothing = exchange(guarded.port, "GET", "/nothing", {"origin": ORIGIN})
+    expect_unmatched("local-path", 404, "BadPath", nothing)
+    report.check(nothing.header("access-control-allow-origin") == ORIGIN, "local-path", nothing.headers)
 
 
 def secure():
