@@ -221,6 +221,11 @@ public final class Publisher: WebSocketClientHandler {
   private func fail(_ failure: RequestFailure) {
     pause?.cancel()
     pause = nil
+    // What comes from now on connects anew, and is refused for itself.
+    socket = nil
+    inFlight = 0
+    depth = 1
+    failingSince = nil
     let waiting = items
     completed += items.count
     items = []

@@ -21,6 +21,10 @@ public struct RequestFailure: Error, Sendable, CustomStringConvertible {
       self.init("\(server) answered with status \(status); is it a Touchline server?")
       return
     }
+    guard reason != "TLSRequired" else {
+      self.init(reason: reason, "\(reason): the server speaks TLS there; say https:// instead of http://")
+      return
+    }
     self.init(reason: reason, "\(reason): \(root?["message"]?.string ?? "status \(status)")")
   }
 
@@ -33,14 +37,22 @@ public struct RequestFailure: Error, Sendable, CustomStringConvertible {
 
   /// A request got no answer.
   init(_ error: HTTPClientError, _ server: ServerAccess) {
-    if case .untrusted = error { self.init("\(error)") } else { self.init(unreachable: "\(error)", server) }
+    if case .untrusted = error {
+      self.init(untrusted: "\(error)")
+    } else {
+      self.init(unreachable: "\(error)", server)
+    }
+  }
+
+  private init(untrusted problem: String) {
+    self.init("\(problem) (with touchline: --ca FILE; 'touchline trust' tells the development authority's)")
   }
 
   /// A session that the server doesn't let in, or whose certificate doesn't do: trying again changes nothing. Nil for
   /// everything that may pass.
   init?(final error: WebSocketClientError, _ server: ServerAccess) {
     switch error {
-    case .untrusted: self.init("\(error)")
+    case .untrusted: self.init(untrusted: "\(error)")
     case .refused(_, let status, let body) where status == 401 || status == 403:
       self.init(refused: status, body, server)
     default: return nil

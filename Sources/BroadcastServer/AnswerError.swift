@@ -50,7 +50,9 @@ struct AnswerError: Error {
       "timestamp": goneSince.map { String(Int64(($0.timeIntervalSince1970 * 1_000).rounded(.down))) },
     ])
     // A header's value has visible ASCII only (RFC 9110, section 5.5).
-    let detail = message.unicodeScalars.map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" }
+    let detail = message.replacing("…", with: "...").unicodeScalars.map {
+      (0x20..<0x7F).contains($0.value) ? Character($0) : "?"
+    }
     return HTTPResponse(
       status: status,
       headers: [("content-type", "application/json"), ("touchline-detail", String(detail))]

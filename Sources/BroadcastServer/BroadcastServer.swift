@@ -63,7 +63,8 @@ public final class BroadcastServer {
       device: DeviceAPI(hub: hub, pushes: pushes, access: access, log: log),
       local: LocalAPI(
         hub: hub, pushes: pushes, registry: registry, access: access,
-        origins: Origins(allowed: configuration.origins), requests: requests, startedAt: Date()))
+        origins: Origins(allowed: configuration.origins), requests: requests, startedAt: Date()),
+      troubles: TroubleLog(loop: loop, log: log))
     main = try HTTPServer(
       loop: loop,
       options: Self.options(
@@ -71,12 +72,37 @@ public final class BroadcastServer {
       service: service)
     provider = try Self.providerServer(loop, configuration, service, log)
     self.service = service
+    warn()
     for note in keys?.notes ?? [] { log(.warning, note) }
     if access.isOpen {
       log(
         configuration.isReachable ? .warning : .info,
         "no tokens are checked: whoever reaches this server may publish, read and delete (--keys changes that)"
       )
+    }
+  }
+
+  /// Tells what is odd about the settings, though it works.
+  private func warn() {
+    for server in [main, provider].compactMap(\.self) {
+      guard let expiry = server.certificateExpiry.map({ Date(timeIntervalSince1970: Double($0)) }),
+        expiry < Date(timeIntervalSinceNow: 14 * 86_400)
+      else { continue }
+      let address = ListenAddress(host: server.host, port: server.port)
+      log(
+        .warning,
+        "the certificate on \(address) \(expiry < Date() ? "expired" : "expires") on \(expiry.formatted(.iso8601)); clients refuse an expired one"
+      )
+    }
+    guard !configuration.usesTLS, provider == nil else { return }
+    if configuration.clientAuthority != nil {
+      log(
+        .warning,
+        "client certificates are asked for on ports with TLS, and there is none; see --provider-listen and --tls"
+      )
+    }
+    if configuration.certificate != nil {
+      log(.warning, "the certificate isn't used, because no port speaks TLS; see --provider-listen and --tls")
     }
   }
 
@@ -141,7 +167,7 @@ public final class BroadcastServer {
         log(.info, "the keys were read again: \(keys.teams.count) teams")
       }
     } catch {
-      log(.error, "the keys stay as they were:\n\(error)")
+      log(.error, "the keys stay as they were: \("\(error)".replacing("\n", with: "; "))")
     }
     let secure = [configuration.usesTLS ? main : nil, provider].compactMap(\.self)
     guard !secure.isEmpty else { return }
@@ -207,24 +233,32 @@ private final class Service: HTTPService {
   private let provider: ProviderAPI
   private let device: DeviceAPI
   private let local: LocalAPI
+  private let troubles: TroubleLog
 
   init(
-    loop: EventLoop, requests: RequestLog, provider: ProviderAPI, device: DeviceAPI, local: LocalAPI
+    loop: EventLoop, requests: RequestLog, provider: ProviderAPI, device: DeviceAPI, local: LocalAPI,
+    troubles: TroubleLog
   ) {
     self.loop = loop
     self.requests = requests
     self.provider = provider
     self.device = device
     self.local = local
+    self.troubles = troubles
+  }
+
+  func noticed(_ trouble: ConnectionTrouble, from remoteAddress: String) {
+    troubles.add(trouble, from: remoteAddress)
   }
 
   func respond(to request: HTTPRequest, _ exchange: HTTPExchange) {
     let segments = Self.segments(request)
     if ProviderAPI.owns(segments) {
       let logged = LoggedRequest(request, at: provider.hub.now, clock: loop.now)
-      let answer =
+      var answer =
         DeviceAPI.owns(segments)
         ? device.answer(request, segments: segments) : provider.answer(request, segments: segments)
+      answer.facts.provider = provider.access.providerName(of: request)
       let answered = loop.now
       exchange.answer(answer.response)
       requests.add(logged, status: answer.response.status, answer.facts, clock: answered)

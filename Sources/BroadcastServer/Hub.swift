@@ -296,7 +296,7 @@ final class Hub {
     for finding in findings where room.isFirst(finding) {
       log(
         .warning,
-        "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(finding.key) \(finding.message) [\(finding.kind); further cases are not logged]"
+        "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(Redaction.text(finding.key)) \(Redaction.text(finding.message)) [\(finding.kind); further cases are not logged]"
       )
     }
     return findings

@@ -15,8 +15,13 @@ public struct ListenAddress: Sendable, Hashable {
   public static let rule =
     "HOST:PORT was expected, such as 127.0.0.1:8080 or [::1]:0, with a port from 0 to 65535"
 
-  /// Whether only programs on this machine can reach it.
-  public var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+  /// Whether only programs on this machine can reach it. What is no numeric address can't be listened on, and so not be
+  /// reached either.
+  public var isLoopback: Bool {
+    let name = host.lowercased()
+    let isNumeric = name.contains(":") || name.allSatisfy { $0.isNumber || $0 == "." }
+    return !isNumeric || name == "::1" || name.hasPrefix("127.") || name.hasPrefix("::ffff:127.")
+  }
 
   /// Takes `HOST:PORT`, `[IPv6]:PORT`, `HOST` or `:PORT`; what isn't said stays as it is.
   ///

@@ -224,7 +224,7 @@ struct LocalAPI {
     try access.checkProvider(caller)
     // A token in the query belongs to the caller, not to the question.
     var query = try RequestQuery(request.query.filter { $0.name != "token" })
-    if case .provider(let provider) = caller.kind { query.filter.owns = provider.owns }
+    if case .provider(let provider) = caller.kind { query.filter.reader = provider }
     guard request.header("accept")?.lowercased().contains("text/event-stream") == true else {
       var response = Self.json(200, requests.answer(query))
       response.headers += origins.headers(for: request)

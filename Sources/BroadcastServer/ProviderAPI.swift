@@ -74,7 +74,7 @@ struct ProviderAPI {
     guard let route = Self.route(segments) else {
       throw refuse(
         .badPath,
-        "no such path; the API has /1/apps/<bundle-id>/channels, /1/apps/<bundle-id>/all-channels and /4/broadcasts/apps/<bundle-id>"
+        "no such path; the API has /1/apps/<bundle-id>/channels, /1/apps/<bundle-id>/all-channels, /4/broadcasts/apps/<bundle-id> and /3/device/<token>"
       )
     }
     guard route.methods.contains(request.method) else {

@@ -71,7 +71,8 @@ import Testing
 
   @Test(arguments: [
     ("127.0.0.1:8080", "127.0.0.1:8443", false), ("0.0.0.0:80", "127.0.0.1:8443", true),
-    ("127.0.0.1:0", "[::]:443", true), ("[::1]:0", "off", false),
+    ("127.0.0.1:0", "[::]:443", true), ("[::1]:0", "off", false), ("[::ffff:127.0.0.1]:0", "off", false),
+    ("[::ffff:10.0.0.1]:0", "off", true), ("nowhere.invalid:0", "off", false),
   ])
   func itIsReachableWhenOneOfItsPortsIs(_ main: String, _ provider: String, _ isReachable: Bool) {
     var configuration = ServerConfiguration()

@@ -132,6 +132,28 @@ struct FeedTests {
     }
   }
 
+  @Test("a feed that isn't let in has every line refused, however slowly they come")
+  func refusedFeed() async throws {
+    try await withFolder { folder in
+      _ = try await Touchline.run([
+        "token", "new-key", "--dir", folder.path("keys"), "--team", "TEAM123456", "--app",
+        "com.example.scores",
+      ])
+      try await withServer(["--keys", folder.path("keys")]) { server in
+        let feed = try Touchline.start(
+          ["publish", "final", "--lines"],
+          environment: ["TOUCHLINE_SERVER": server.address, "TOUCHLINE_TOKEN": "no.good.token"])
+        for number in 1...3 {
+          feed.send("{\"n\":\(number)}\n")
+          let lines = try await feed.lines(number)
+          #expect(lines[number - 1].hasPrefix("\(number) refused "), "\(lines)")
+        }
+        feed.closeInput()
+        #expect(try await feed.ending().code == 1)
+      }
+    }
+  }
+
   @Test("an empty feed publishes nothing and is no failure")
   func emptyFeed() async throws {
     try await withServer { server in

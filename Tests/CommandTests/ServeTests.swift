@@ -173,6 +173,32 @@ struct ServeTests {
     #expect(both.code == 1 && both.errors.contains("/nowhere/server.pem"), "\(both.errors)")
   }
 
+  @Test("who comes to a secure port without TLS is told, and so is the operator, once")
+  func notSecure() async throws {
+    try await withFolder { folder in
+      let program = try Touchline.start([
+        "serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--tls", "--tls-dir",
+        folder.path("tls"),
+      ])
+      let address = try await program.lines(1)[0].replacing("listening on https://", with: "")
+      for _ in 0..<2 {
+        let list = try await Touchline.run(["channel", "list", "--server", "http://\(address)"])
+        #expect(list.code == 1 && list.errors.contains("say https:// instead of http://"), "\(list.errors)")
+        let untrusted = try await Touchline.run(
+          ["channel", "list", "--server", "https://\(address)"],
+          environment: ["XDG_DATA_HOME": folder.path("nothing")])
+        #expect(untrusted.code == 1 && untrusted.errors.contains("--ca FILE"), "\(untrusted.errors)")
+      }
+      let trusted = try await Touchline.run(
+        ["channel", "list", "--server", "https://\(address)", "--ca", folder.path("tls/ca.pem")])
+      #expect(trusted.code == 0, "\(trusted.errors)")
+      program.signal(SIGTERM)
+      let errors = try await program.ending().errors
+      #expect(errors.components(separatedBy: "a client without TLS came").count == 2, "\(errors)")
+      #expect(errors.contains("trust --tls-dir \(folder.path("tls"))"))
+    }
+  }
+
   @Test("definitions become channels, and an SQLite store keeps their ids over a restart")
   func storeKeepsIDs() async throws {
     try await withFolder(["final.json": #"{"app": "com.example.scores", "message-storage-policy": 1}"#]) {

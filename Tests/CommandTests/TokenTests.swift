@@ -178,7 +178,7 @@ struct TokenTests {
       let elsewhere = folder.path("signing.pem")
       try FileManager.default.copyItem(atPath: made.key, toPath: elsewhere)
       let unnamed = try await Touchline.run(["token", "mint", "--key", elsewhere])
-      #expect(unnamed.code == 2 && unnamed.errors.contains("--key-id KID is missing"))
+      #expect(unnamed.code == 2 && unnamed.errors.contains("or say --key-id KID"))
       let noTeam = try await Touchline.run(["token", "mint", "--key", elsewhere, "--key-id", "ABC123DEFG"])
       #expect(noTeam.code == 1 && noTeam.errors.contains("say the team's id with --team"))
       let minted = try await Touchline.run(

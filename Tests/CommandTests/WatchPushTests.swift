@@ -99,6 +99,8 @@ struct WatchPushTests {
       let ended: Line = try await line(7, of: watch)
       #expect(ended.cause == "end" && ended.state == "ended")
       #expect(try await watch.ending().code == 0)
+      let pushes = try await server.succeed("requests").lines.filter { $0.contains("200 ") }
+      #expect(pushes.last?.hasSuffix("to 1, received 1, displayed 1") == true, "\(pushes)")
       let gone = try await push(server, to: token.token, end)
       #expect(gone.status == 410 && gone.body.hasPrefix(#"{"reason":"ExpiredToken","timestamp":"#))
       let off = try await push(server, to: starter.token, start())

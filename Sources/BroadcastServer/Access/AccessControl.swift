@@ -54,6 +54,18 @@ final class AccessControl {
     }
   }
 
+  /// The name of the provider that a request came from, for the request log; nil when it shows nothing good. It counts
+  /// nowhere: not for the connection's team, nor its pace.
+  func providerName(of request: HTTPRequest) -> String? {
+    if let caller = try? certified(request), case .provider(let provider) = caller.kind {
+      return provider.name
+    }
+    guard let verifier,
+      let token = try? verifier.provider(authorization: request.header("authorization"), now: now())
+    else { return nil }
+    return Provider(token, verifier).name
+  }
+
   /// Who a request to Touchline's own interface, or a WebSocket handshake, comes from: a provider, a subscriber, or
   /// nobody known.
   ///

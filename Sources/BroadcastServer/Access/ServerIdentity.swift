@@ -26,7 +26,7 @@ extension ServerConfiguration {
     if development.outcome != .kept {
       log(
         .info,
-        "a development certificate was made in \(development.folder); 'touchline trust' tells how to trust it"
+        "a development certificate was made in \(development.folder); 'touchline trust --tls-dir \(development.folder)' tells how to trust it"
       )
     }
     return TLSIdentity(

@@ -12,6 +12,8 @@ struct RequestEntry {
   let request: LoggedRequest
   let status: Int
   let app: String?
+  /// Whose request it was, by ``Provider/name``. Not told: it decides who may read the entry.
+  let provider: String?
   let channel: String?
   let alias: String?
   let requestID: String?
@@ -32,6 +34,7 @@ struct RequestEntry {
     self.request = request
     self.status = status
     app = facts.app.map(Redaction.text)
+    provider = facts.provider
     channel = facts.channel.map(Redaction.text)
     alias = facts.alias
     requestID = facts.requestID.map(Redaction.text)

@@ -13,6 +13,8 @@ struct ProviderAnswer {
 struct RequestFacts {
   /// The bundle id in the path, or that of the channel.
   var app: String?
+  /// Whose token or certificate it came with, by its name; nil when that was not good, or nothing is checked.
+  var provider: String?
   /// The channel's id; what the client wrote when there is no such channel.
   var channel: String?
   var alias: String?

@@ -9,13 +9,17 @@ struct RequestFilter {
   var channel: String?
   /// A bundle id.
   var app: String?
-  /// The apps of whoever asks; nil when everybody may see everything. What names no app is then nobody's.
-  var owns: ((BundleID) -> Bool)?
+  /// Who asks; nil when everybody may see everything. A provider sees what came with its own token or certificate, and
+  /// what was asked about its apps, by whomever.
+  var reader: Provider?
 
   func takes(_ entry: RequestEntry) -> Bool {
     if !statuses.isEmpty, !statuses.contains(where: { $0.contains(entry.status) }) { return false }
     if let channel, channel != entry.channel, channel != entry.alias { return false }
-    if let owns, !(entry.app.flatMap { BundleID($0) }.map(owns) ?? false) { return false }
+    if let reader, reader.name != entry.provider, entry.app.flatMap({ BundleID($0) }).map(reader.owns) != true
+    {
+      return false
+    }
     return app == nil || app == entry.app
   }
 }

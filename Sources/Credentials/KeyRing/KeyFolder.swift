@@ -17,7 +17,9 @@ extension KeyRing {
     do {
       names = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
     } catch {
-      throw Broken(lines: ["\(folder): error: the folder of keys can't be read; does it exist?"])
+      throw Broken(lines: [
+        "\(folder): error: the folder of keys can't be read; does it exist, and may this user read it?"
+      ])
     }
     var files = KeyFiles(folder: folder)
     for name in names where !name.hasPrefix(".") { files.read(name) }

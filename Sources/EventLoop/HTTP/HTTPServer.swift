@@ -42,7 +42,8 @@ public final class HTTPServer: LoopResource {
     _ = try loop.websocketsContext()
     let accepted = Accepted()
     let listener = try Listener(
-      loop: loop, host: options.host, port: options.port, backlog: options.backlog
+      loop: loop, host: options.host, port: options.port, backlog: options.backlog,
+      starved: { [weak service] in service?.noticed(.noDescriptors, from: "") }
     ) { descriptor, address in
       guard let server = accepted.server else { return _ = Glibc.close(descriptor) }
       server.accept(descriptor, address)

@@ -6,6 +6,37 @@ public protocol HTTPService: AnyObject {
   func respond(to request: HTTPRequest, _ exchange: HTTPExchange)
   /// Decides on a WebSocket handshake that is otherwise in order.
   func upgrade(_ request: HTTPRequest) -> UpgradeDecision
+  /// Hears of what went wrong below the requests, for a log; as often as it happens.
+  func noticed(_ trouble: ConnectionTrouble, from remoteAddress: String)
+}
+
+extension HTTPService {
+  /// Nothing.
+  public func noticed(_ trouble: ConnectionTrouble, from remoteAddress: String) {}
+}
+
+/// What can go wrong with connections below the requests.
+public enum ConnectionTrouble: Hashable, CustomStringConvertible {
+  /// There are no descriptors left: connections wait, and some time out.
+  case noDescriptors
+  /// A TLS handshake broke off, in OpenSSL's words.
+  case handshakeFailed(String)
+  /// A secure port was asked in the clear.
+  case notSecure
+  /// An HTTP/2 session was ended because the peer broke the protocol or flooded it.
+  case sessionEnded(String)
+
+  /// What happened, and what to do where there is something.
+  public var description: String {
+    switch self {
+    case .noDescriptors:
+      "there are no descriptors left, so that connections wait; raise the limit (ulimit -n), or close some"
+    case .handshakeFailed(let reason): "a TLS handshake failed: \(reason)"
+    case .notSecure:
+      "a client without TLS came to a port with TLS; its URL should begin with https:// or wss://"
+    case .sessionEnded(let reason): "an HTTP/2 connection was ended: \(reason)"
+    }
+  }
 }
 
 /// What becomes of a WebSocket handshake.

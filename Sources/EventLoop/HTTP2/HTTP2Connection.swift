@@ -257,6 +257,9 @@ final class HTTP2Connection: ServedConnection, WireUser {
   /// A last word, and no more of this session.
   private func end(with fault: HTTP2Session.Fault) {
     guard let session else { return }
+    if fault != .noError {
+      server.service.noticed(.sessionEnded(fault.words), from: peer.remoteAddress)
+    }
     output.removeFirst(written)
     written = 0
     output += session.lastWord(fault)

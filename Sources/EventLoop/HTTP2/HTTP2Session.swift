@@ -35,6 +35,17 @@ final class HTTP2Session {
     case protocolError = 0x1
     case settingsTimeout = 0x4
     case enhanceYourCalm = 0xb
+
+    /// For a log.
+    var words: String {
+      switch self {
+      case .noError: "it is over"
+      case .protocolError: "it broke the protocol"
+      case .settingsTimeout: "it didn't acknowledge the settings"
+      case .enhanceYourCalm:
+        "it sent too much of what costs a server and not a client (resets, pings, empty frames, …)"
+      }
+    }
   }
 
   unowned(unsafe) let owner: any HTTP2SessionOwner

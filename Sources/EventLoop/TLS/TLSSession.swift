@@ -9,7 +9,7 @@ final class TLSSession {
   enum Handshake: Equatable {
     case done
     case blocked
-    case failed
+    case failed(String)
   }
 
   /// What was read blocks until the socket takes something, for instance a new key.
@@ -45,8 +45,10 @@ final class TLSSession {
     case SSL_ERROR_WANT_WRITE: readWaitsForRoom = true
     default:
       isBroken = true
+      let code = ERR_peek_last_error()
+      let reason = code == 0 ? nil : ERR_reason_error_string(code).map { String(cString: $0) }
       ERR_clear_error()
-      return .failed
+      return .failed(reason ?? "the client went away")
     }
     return .blocked
   }

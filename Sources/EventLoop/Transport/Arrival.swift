@@ -40,6 +40,7 @@ final class Arrival: ServedConnection, WireUser {
     // Readable without a byte: the peer left.
     guard let byte = wire.peekByte() else { return abort() }
     guard byte == 0x16, let context = server.tls else {
+      server.service.noticed(.notSecure, from: remoteAddress)
       becomeHTTP1().refuse(400, "TLSRequired")
       return
     }
@@ -53,7 +54,9 @@ final class Arrival: ServedConnection, WireUser {
     switch wire.handshake() {
     case .blocked: wire.want(.readable)
     // OpenSSL has sent the alert that says why; the peer shall be able to read it.
-    case .failed: server.replace(self, with: Farewell(wire, server: server))
+    case .failed(let reason):
+      server.service.noticed(.handshakeFailed(reason), from: remoteAddress)
+      server.replace(self, with: Farewell(wire, server: server))
     case .done:
       switch wire.tls?.applicationProtocol {
       case "h2": becomeHTTP2()

@@ -13,13 +13,18 @@ final class Listener: LoopResource {
   private var poll: UnsafeMutablePointer<uv_poll_t>?
   private var pause: LoopTimer?
   private let accepted: (Int32, String) -> Void
+  private let starved: () -> Void
 
-  /// - Parameter accepted: owns the descriptor it gets; the second argument is the peer's address.
+  /// - Parameters:
+  ///   - starved: told when no connection can be accepted for want of descriptors.
+  ///   - accepted: owns the descriptor it gets; the second argument is the peer's address.
   init(
-    loop: EventLoop, host: String, port: UInt16, backlog: Int32, accepted: @escaping (Int32, String) -> Void
+    loop: EventLoop, host: String, port: UInt16, backlog: Int32, starved: @escaping () -> Void,
+    accepted: @escaping (Int32, String) -> Void
   ) throws {
     self.loop = loop
     self.accepted = accepted
+    self.starved = starved
     (descriptor, self.port) = try Self.listen(host: host, port: port, backlog: backlog)
     let poll = UnsafeMutablePointer<uv_poll_t>.allocate(capacity: 1)
     let made = uv_poll_init(loop.uv, poll, descriptor)
@@ -82,6 +87,7 @@ final class Listener: LoopResource {
   private func rest() {
     guard let poll else { return }
     uv_poll_stop(poll)
+    starved()
     pause = loop.schedule(after: 0.1) { [weak self] in self?.resume() }
   }
 

@@ -12,9 +12,10 @@ struct ProviderKey {
   /// the file.
   init(file path: String, _ arguments: Arguments) throws {
     let named = try Self.team(arguments)
+    let pem = try Files.read(path)
     keyID = try Self.keyID(arguments, path: path)
     team = try named ?? Self.team(of: keyID, path: path)
-    key = try SigningKey(pem: Files.read(path), source: path)
+    key = try SigningKey(pem: pem, source: path)
   }
 
   /// The team that the command line names.
@@ -29,7 +30,8 @@ struct ProviderKey {
     let name = URL(fileURLWithPath: path).deletingPathExtension().lastPathComponent
     guard let id = KeyID(name.hasPrefix("AuthKey_") ? String(name.dropFirst(8)) : name) else {
       throw arguments.error(
-        "--key-id KID is missing: the file's name doesn't tell it, as AuthKey_ABC123DEFG.p8 does")
+        "the file's name \"\(name)\" doesn't tell the key's id, as AuthKey_ABC123DEFG.p8 does; rename it\(arguments.command == "token" ? ", or say --key-id KID" : "")"
+      )
     }
     return id
   }

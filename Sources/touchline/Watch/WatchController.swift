@@ -347,7 +347,6 @@ final class WatchController {
       if arrival == nil, case .activity(let data) = change.kind, data.cause == .update {
         cause = waiting.removeValue(forKey: change.name)
       }
-      if !activity.isAlive || !activity.isEventOngoing { tokens?.unregister(activity) }
       let channel = nameOfChannel.first { $0.value == change.name }?.key ?? ""
       let line = WatchLine(
         change: change, arrival: cause, channel: channel, activity: activity, missed: missed[change.name] ?? 0
@@ -357,6 +356,8 @@ final class WatchController {
       case .push(let frame): tokens?.displayed(frame)
       case nil: break
       }
+      // Only now: a token that is given up acknowledges nothing more.
+      if !activity.isAlive || !activity.isEventOngoing { tokens?.unregister(activity) }
       display.show(line)
     }
   }

@@ -171,4 +171,26 @@ import Testing
       #expect(!own.contains("com.example.news") && !own.contains(scores))
     }
   }
+
+  @Test("a provider also sees what it asked for in vain: a wrong path, method or app, with its own token")
+  func ownMistakes() throws {
+    try withKeys { server, keys in
+      let (scores, news) = (try keys.scores.token(), try keys.news.token())
+      var put = Request.list()
+      put.method = "PUT"
+      for request in [
+        .get("/4/broadcast/x"), put, .list(app: "com.example.other"),
+        .list(app: "com.example.scores.push-type.liveactivity"),
+        Request(method: "POST", path: "/3/device/abcd"),
+      ] {
+        _ = try server.send(request.token(scores))
+      }
+      let reasons = ["BadPath", "MethodNotAllowed", "TopicMismatch", "TopicDisallowed", "BadDeviceToken"]
+      let own = try server.send(.get("/v1/requests").token(scores)).text
+      let others = try server.send(.get("/v1/requests").token(news)).text
+      // The method is wrong on a path of the team's own app, which its name alone tells.
+      #expect(reasons.allSatisfy { own.contains($0) }, "\(own)")
+      #expect(!reasons.contains { others.contains($0) }, "\(others)")
+    }
+  }
 }
