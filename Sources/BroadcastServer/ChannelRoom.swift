@@ -163,10 +163,9 @@ final class ChannelRoom {
       for exception in exceptions {
         subscribers[exception.place].deliver(pass, from: exception.next, taken: exception.taken)
       }
-      guard audience.isServed else { return false }
-      self.pass = nil
+      if audience.isServed { self.pass = nil }
     } while clock() < deadline
-    return queue.isEmpty
+    return pass == nil && queue.isEmpty
   }
 
   private func nextPass() -> FanOutPass? {

@@ -18,8 +18,7 @@ protocol RegisteredStream: AnyObject {
 
 /// All sessions of a server, and the one timer that keeps them alive.
 ///
-/// One sweep for all instead of a timer a connection: libwebsockets' own list of timers is walked from its head, so
-/// thousands of them cost thousands of steps each.
+/// One sweep for all, because a timer a connection would be another object and another handle for each of them.
 final class SessionRegistry {
   private var sessions: [any RegisteredStream] = []
   private let loop: EventLoop

@@ -60,6 +60,19 @@ import Testing
     }
   }
 
+  @Test("exceptions end a slice before its time is over")
+  func exceptions() throws {
+    let loop = try EventLoop()
+    var room = Room(audience: Audience(loop: loop))
+    for _ in 0..<100 { room.join() }
+    room.audience.begin()
+    var direct = 0
+    let some = room.audience.serve(
+      OutgoingBytes(raw: [1]), numbers: 0..<1, until: .infinity, direct: &direct)
+    #expect(some.map(\.place) == Array(0..<16))
+    #expect(!room.audience.isServed)
+  }
+
   @Test("who is served apart is not served again")
   func catchUp() throws {
     let loop = try EventLoop()

@@ -92,7 +92,8 @@ public func listItems(_ value: String) -> [String] {
 private func items(_ value: String) -> [Substring.UTF8View] {
   func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
   return value.utf8.split(separator: 0x2c).compactMap { item in
-    guard let first = item.firstIndex(where: { !isBlank($0) }), let last = item.lastIndex(where: { !isBlank($0) })
+    guard let first = item.firstIndex(where: { !isBlank($0) }),
+      let last = item.lastIndex(where: { !isBlank($0) })
     else { return nil }
     return item[first...last]
   }

@@ -26,6 +26,9 @@ public struct Audience {
     var next: Int
   }
 
+  /// Exceptions of one slice: they cost the caller more than a send(2) each, and the clock isn't looked at meanwhile.
+  private static let exceptionsASlice = 16
+
   private let loop: EventLoop?
   private var members: [Member] = []
   /// Those in front of it have been served in this pass.
@@ -75,7 +78,8 @@ public struct Audience {
   /// Begins a pass: everybody's turn is to come.
   public mutating func begin() { cursor = 0 }
 
-  /// Serves the next members, until `deadline` in ``EventLoop/now`` has passed or everybody was served.
+  /// Serves the next members, until `deadline` in ``EventLoop/now`` has passed, everybody was served, or the caller has
+  /// some to serve itself.
   /// - Parameters:
   ///   - message: what has the numbers `numbers`, all of it.
   ///   - direct: is increased by one for each member that took all of it.
@@ -113,6 +117,7 @@ public struct Audience {
               exceptions.append(Exception(place: place, next: member.next, taken: 0))
             }
             place += 1
+            if exceptions.count >= Self.exceptionsASlice { return }
             // The clock is looked at once in a while: reading it costs a hundredth of a send(2).
             if place & 15 == 0, loop.now >= deadline { return }
           }
