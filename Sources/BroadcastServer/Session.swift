@@ -184,11 +184,12 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
   func writable(_ connection: Connection) {
     guard let more else { return }
     while let next = more.outbox.first, connection.send(next.bytes) {
+      more.stalledSince = registry.now
       next.broadcast?.countWritten()
       next.push?.record?.isWritten = true
       more.outbox.removeFirst()
     }
-    more.stalledSince = more.outbox.isEmpty ? nil : registry.now
+    if more.outbox.isEmpty { more.stalledSince = nil }
     sayFarewell()
     tidy()
   }
@@ -384,6 +385,8 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
         publish.payload, requestID: requestID, priority: publish.priority,
         expiration: publish.expiration, into: room)
       facts.publication = publication
+      // Who hears its own channel has the message before the answer, and not at the end of the turn.
+      if let own = subscription(of: room.id) { room.catchUp(at: own.place) }
       let result = publication.result
       send(
         .published(

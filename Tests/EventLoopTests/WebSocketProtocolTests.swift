@@ -282,6 +282,25 @@ struct Conversation: Sendable, CustomTestStringConvertible {
     try server.waitForCount(0)
   }
 
+  @Test("who talks and reads nothing is not taken for somebody who has room again")
+  func talksAndReadsNothing() throws {
+    let server = try TestServer { $0.sendBufferBytes = 4_096 }
+    defer { server.stop() }
+    let socket = try RawSocket(port: server.port, receiveBuffer: 2_048)
+    socket.upgrade()
+    let recorder = try server.service.recorder(0)
+    try recorder.events.wait { !$0.isEmpty }
+    let message = OutgoingBytes(webSocketText: [UInt8](repeating: 0x61, count: 1_000))
+    try server.loop.on { _ in while recorder.connection?.send(message) == true {} }
+    // Once all that the peer's kernel takes has gone, only its reading makes room.
+    for _ in 0..<20 { socket.write(frame(10)) }
+    try recorder.events.wait("pongs") { $0.filter { $0 == "ponged" }.count == 20 }
+    let before = recorder.events.value.filter { $0 == "writable" }.count
+    for _ in 0..<20 { socket.write(frame(10)) }
+    try recorder.events.wait("pongs") { $0.filter { $0 == "ponged" }.count == 40 }
+    #expect(recorder.events.value.filter { $0 == "writable" }.count == before)
+  }
+
   @Test("the server's close waits for the peer's, whatever else it still says")
   func serverCloses() throws {
     let server = try TestServer()

@@ -162,9 +162,11 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   }
 
   /// Writes what gathered.
-  private func release() {
+  /// - Parameter wasFull: something waited before; the socket will say when it has room. Trying each time that the peer says
+  ///   something would put a byte into each gap, and somebody who reads nothing would look like a slow reader.
+  private func release(wasFull: Bool = false) {
     isHeld = false
-    if output != nil { flush() }
+    if output != nil, !wasFull { flush() }
     settle()
     updateEvents()
   }
@@ -226,10 +228,11 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
       let reader = self.reader ?? FrameReader(maxMessageBytes: server.options.maxMessageBytes)
       self.reader = reader
       reader.append(server.scratch.prefix(count))
+      let wasFull = output != nil
       isHeld = true
       understand(reader)
       if reader.isIdle || ending?.isSettled == true { self.reader = nil }
-      release()
+      release(wasFull: wasFull)
     }
   }
 
