@@ -37,6 +37,15 @@ public enum Limits {
   /// key for each message fills neither the log nor the memory.
   public static let notesPerChannel = 64
 
+  /// Seconds of fan-out in one turn of the loop. Touchline: a publisher waits for no more than a few of them, whatever the
+  /// number of a channel's subscribers.
+  public static let fanOutSliceSeconds: Double = 0.001
+  /// Messages of a channel that wait while older ones go out to its subscribers. Touchline: beyond that a publisher outruns its
+  /// own channel, and the fan-out is finished before the next message is taken.
+  public static let fanOutMessages = 256
+  /// Bytes that go out to a subscriber in one write. Touchline: what a socket's buffer takes at once.
+  public static let fanOutBytes = 65_536
+
   // MARK: Time
 
   /// Seconds for which a stored message waits at most. Apple: 8 hours.

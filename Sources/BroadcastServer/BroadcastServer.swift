@@ -43,7 +43,7 @@ public final class BroadcastServer {
     guard !access.isOpen || !configuration.isReachable || configuration.isOpenToAll else {
       throw OpenToAll(configuration)
     }
-    hub = Hub(store: store, environment: environment, log: log)
+    hub = Hub(store: store, environment: environment, log: log, loop: loop)
     pushes = PushRegistry(environment: environment)
     try hub.load()
     for definition in definitions {
@@ -62,8 +62,9 @@ public final class BroadcastServer {
       provider: ProviderAPI(hub: hub, access: access, strictness: configuration.strictness),
       device: DeviceAPI(hub: hub, pushes: pushes, access: access, log: log),
       local: LocalAPI(
-        hub: hub, pushes: pushes, registry: registry, access: access,
-        origins: Origins(allowed: configuration.origins), requests: requests, startedAt: Date()),
+        services: SessionServices(
+          hub: hub, pushes: pushes, registry: registry, access: access, requests: requests),
+        origins: Origins(allowed: configuration.origins), startedAt: Date()),
       troubles: TroubleLog(loop: loop, log: log))
     main = try HTTPServer(
       loop: loop,

@@ -23,12 +23,18 @@ final class Broadcast {
     raw: EventStreamText.event("message", id: position.description, data: text))
 
   init(_ delivery: Delivery, room: ChannelRoom, record: MessageRecord?) {
-    self.channel = room.channel.id
+    self.channel = room.id
     counts = room.counts
     self.record = record
     position = delivery.position
     isIrreplaceable = delivery.message.payload.isIrreplaceable
     text = ServerFrame.message(delivery, channel: room.channel.id).text
+  }
+
+  /// Sockets took it: only now it counts as written.
+  func countWritten(_ sockets: Int = 1) {
+    record?.written += sockets
+    counts.written += sockets
   }
 }
 
@@ -44,6 +50,7 @@ final class DeliveryCounts {
 
 /// A channel in the hub: its rules, its subscribers, and its place in time.
 final class ChannelRoom {
+  let id: ChannelID
   /// The rules. Only the hub writes them.
   var channel: Channel {
     didSet { scheduleAdvance() }
@@ -61,13 +68,20 @@ final class ChannelRoom {
   private var publishers: [ObjectIdentifier: any IntentListener] = [:]
 
   private unowned let hub: Hub
+  /// At the same places as in `audience`.
   private var subscribers: [any Subscriber] = []
-  private var places: [ObjectIdentifier: Int] = [:]
+  private var audience: Audience
+  /// What goes out to the subscribers, and what waits behind it. Broadcasts are numbered from 0, whatever their epoch.
+  private var pass: FanOutPass?
+  private var queue: [Broadcast] = []
+  private var nextNumber = 0
   private var noted: Set<String> = []
   private var timer: (deadline: Double, cancel: () -> Void)?
   private var isClosed = false
 
   init(channel: Channel, definition: ChannelDefinition, hub: Hub) {
+    id = channel.id
+    audience = hub.fanOut.makeAudience()
     self.channel = channel
     self.definition = definition
     self.hub = hub
@@ -78,22 +92,32 @@ final class ChannelRoom {
 
   var subscriberCount: Int { subscribers.count }
 
-  func add(_ subscriber: any Subscriber) {
-    guard places[ObjectIdentifier(subscriber)] == nil else { return }
-    places[ObjectIdentifier(subscriber)] = subscribers.count
+  /// Adds a subscriber, which hears what is published from now on.
+  ///
+  /// - Returns: its place, which ``remove(at:)`` wants; the subscriber is told when it changes.
+  func add(_ subscriber: any Subscriber) -> Int {
     subscribers.append(subscriber)
+    audience.add(subscriber.connection, next: nextNumber)
+    return subscribers.count - 1
   }
 
-  func remove(_ subscriber: any Subscriber) {
-    guard let place = places.removeValue(forKey: ObjectIdentifier(subscriber)) else { return }
-    let last = subscribers.removeLast()
-    if place < subscribers.count {
-      subscribers[place] = last
-      places[ObjectIdentifier(last)] = place
+  func remove(at place: Int) {
+    for move in audience.remove(at: place) {
+      subscribers[move.to] = subscribers[move.from]
+      subscribers[move.to].moved(to: move.to, in: self)
+    }
+    subscribers.removeLast()
+  }
+
+  /// Gives a subscriber what was published before now and has not reached it yet.
+  func catchUp(at place: Int) {
+    let next = audience.catchUp(at: place, next: nextNumber)
+    for broadcast in ((pass?.broadcasts ?? []) + queue).suffix(nextNumber - next) {
+      subscribers[place].deliver(broadcast)
     }
   }
 
-  /// Sends what the rules let out to everybody who is here.
+  /// Sends what the rules let out to everybody who is here, see ``FanOut``.
   func carryOut(_ effects: [ChannelEffect]) {
     for effect in effects {
       switch effect {
@@ -102,9 +126,60 @@ final class ChannelRoom {
         let record = messages.delivered(delivery, subscribers: subscribers.count)
         let broadcast = Broadcast(delivery, room: self, record: record)
         sentSoFar.sent(delivery.message.payload)
-        for subscriber in subscribers { subscriber.deliver(broadcast) }
+        send(broadcast)
       }
     }
+  }
+
+  private func send(_ broadcast: Broadcast) {
+    guard !subscribers.isEmpty else { return }
+    let isWaiting = pass != nil || !queue.isEmpty
+    queue.append(broadcast)
+    nextNumber += 1
+    if queue.count >= Limits.fanOutMessages {
+      finishFanOut()
+    } else if !isWaiting {
+      hub.fanOut.add(self)
+    }
+  }
+
+  /// Sends everything that waits to everybody, at once.
+  func finishFanOut() {
+    guard pass != nil || !queue.isEmpty else { return }
+    hub.fanOut.remove(self)
+    _ = serve(until: .infinity, clock: { 0 })
+  }
+
+  /// Serves the next slice of subscribers.
+  ///
+  /// - Returns: whether nothing waits any more.
+  func serve(until deadline: Double, clock: () -> Double) -> Bool {
+    repeat {
+      guard let pass = pass ?? nextPass() else { return true }
+      var direct = 0
+      let exceptions = audience.serve(
+        pass.message, numbers: pass.numbers, until: deadline, direct: &direct)
+      for broadcast in pass.broadcasts { broadcast.countWritten(direct) }
+      for exception in exceptions {
+        subscribers[exception.place].deliver(pass, from: exception.next, taken: exception.taken)
+      }
+      if audience.isServed { self.pass = nil }
+    } while clock() < deadline
+    return pass == nil && queue.isEmpty
+  }
+
+  private func nextPass() -> FanOutPass? {
+    guard let first = queue.first else { return nil }
+    var bytes = first.webSocketFrame.count
+    let more = queue.dropFirst().prefix { broadcast in
+      bytes += broadcast.webSocketFrame.count
+      return bytes <= Limits.fanOutBytes
+    }
+    let next = FanOutPass([first] + more, from: nextNumber - queue.count)
+    queue.removeFirst(next.broadcasts.count)
+    audience.begin()
+    pass = next
+    return next
   }
 
   /// A message was accepted, with what the rules did with it.
@@ -150,12 +225,15 @@ final class ChannelRoom {
     isClosed = true
     timer?.cancel()
     timer = nil
-    let listeners = publishers.values.filter { places[ObjectIdentifier($0)] == nil }
-    for subscriber in subscribers { subscriber.channelDeleted(self) }
-    for publisher in listeners { publisher.channelDeleted(self) }
+    finishFanOut()
+    let gone = subscribers
+    let here = Set(gone.map { ObjectIdentifier($0) })
+    let listeners = publishers.values.filter { !here.contains(ObjectIdentifier($0)) }
     subscribers = []
-    places = [:]
+    audience = hub.fanOut.makeAudience()
     publishers = [:]
+    for subscriber in gone { subscriber.channelDeleted(self) }
+    for publisher in listeners { publisher.channelDeleted(self) }
   }
 
   /// Whether a kind of note is new for this channel. The keys of a payload are the publisher's, so there is a bound.

@@ -1,5 +1,6 @@
 import BroadcastChannels
 import ChannelStore
+import EventLoop
 import Foundation
 import SubscriberProtocol
 
@@ -27,8 +28,14 @@ public struct HubEnvironment {
 
 /// Who receives a channel: a session with a connection behind it.
 protocol Subscriber: AnyObject {
+  /// What deliveries may be written to directly.
+  var connection: Connection? { get }
   /// Takes a delivery, now or when the connection has room again.
   func deliver(_ broadcast: Broadcast)
+  /// Takes what a pass has from a number on. The socket took the first `taken` bytes of it already.
+  func deliver(_ pass: FanOutPass, from next: Int, taken: Int)
+  /// Its place in the room's table has changed.
+  func moved(to place: Int, in room: ChannelRoom)
   /// The channel was deleted: nothing more will come.
   func channelDeleted(_ room: ChannelRoom)
 }
@@ -46,6 +53,7 @@ protocol IntentListener: AnyObject {
 /// deliveries to the fan-out. It is used from one thread, the loop's.
 final class Hub {
   private(set) var environment: HubEnvironment
+  let fanOut: FanOut
   private let store: any ChannelStore
   private let log: ServerLog
   private var rooms: [ChannelID: ChannelRoom] = [:]
@@ -55,7 +63,11 @@ final class Hub {
   /// Whether the server stops: publishers are refused with `Shutdown`.
   private(set) var isShuttingDown = false
 
-  init(store: any ChannelStore, environment: HubEnvironment, log: ServerLog) {
+  /// - Parameter loop: the loop of the connections, see ``FanOut``.
+  init(
+    store: any ChannelStore, environment: HubEnvironment, log: ServerLog, loop: EventLoop? = nil
+  ) {
+    fanOut = FanOut(loop: loop)
     self.store = store
     self.environment = environment
     self.log = log
@@ -257,10 +269,11 @@ final class Hub {
   /// Lets a channel's window end.
   func advance(_ room: ChannelRoom) { letOut(room) { $0.advance(to: now) } }
 
-  /// Refuses publishers from now on, and lets out what waits in the windows.
+  /// Refuses publishers from now on, and lets out what waits in the windows, to everybody at once.
   func shutDown() {
     isShuttingDown = true
     for room in rooms.values where room.channel.nextDeadline != nil { letOut(room) { $0.finish(at: now) } }
+    for room in rooms.values { room.finishFanOut() }
   }
 
   private func letOut(_ room: ChannelRoom, _ change: (inout Channel) -> [ChannelEffect]) {

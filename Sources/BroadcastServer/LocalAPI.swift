@@ -4,13 +4,15 @@ import Foundation
 
 /// Touchline's own part of the HTTP interface: health, channels with their rules and counts, and the streams.
 struct LocalAPI {
-  let hub: Hub
-  let pushes: PushRegistry
-  let registry: SessionRegistry
-  let access: AccessControl
+  let services: SessionServices
   let origins: Origins
-  let requests: RequestLog
   let startedAt: Date
+
+  private var hub: Hub { services.hub }
+  private var pushes: PushRegistry { services.pushes }
+  private var registry: SessionRegistry { services.registry }
+  private var access: AccessControl { services.access }
+  private var requests: RequestLog { services.requests }
 
   /// Where a path leads.
   private enum Route {
@@ -179,9 +181,7 @@ struct LocalAPI {
   private func session(
     _ request: HTTPRequest, by caller: Caller, initial: (room: ChannelRoom, since: StreamPosition?)? = nil
   ) -> Session {
-    Session(
-      hub: hub, pushes: pushes, registry: registry, access: access, caller: caller, requests: requests,
-      userAgent: request.header("user-agent"), initial: initial)
+    Session(services, caller: caller, userAgent: request.header("user-agent"), initial: initial)
   }
 
   private static let streamHeaders = [("content-type", "text/event-stream"), ("cache-control", "no-store")]

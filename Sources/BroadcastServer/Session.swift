@@ -2,6 +2,25 @@ import BroadcastChannels
 import EventLoop
 import SubscriberProtocol
 
+/// What all sessions of a server share.
+final class SessionServices {
+  let hub: Hub
+  let pushes: PushRegistry
+  let registry: SessionRegistry
+  let access: AccessControl
+  let requests: RequestLog
+
+  init(
+    hub: Hub, pushes: PushRegistry, registry: SessionRegistry, access: AccessControl, requests: RequestLog
+  ) {
+    self.hub = hub
+    self.pushes = pushes
+    self.registry = registry
+    self.access = access
+    self.requests = requests
+  }
+}
+
 /// One connected client: its subscriptions, and what waits for it while its connection is full.
 ///
 /// A one-channel stream, as WebSocket or as server-sent events, is a session that begins with a subscription; a
@@ -9,6 +28,8 @@ import SubscriberProtocol
 final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener, RegisteredDevice {
   private struct Subscription {
     let room: ChannelRoom
+    /// Where the room has this session.
+    var place: Int
     var receipts: Receipts
   }
 
@@ -19,42 +40,104 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
     let push: OutgoingPush?
   }
 
-  private let hub: Hub
-  private let pushes: PushRegistry
-  private let registry: SessionRegistry
-  private let access: AccessControl
-  private let caller: Caller
-  private var cancelExpiry: (() -> Void)?
-  private let requests: RequestLog
-  private let userAgent: String?
-  private let initial: (room: ChannelRoom, since: StreamPosition?)?
-  private var subscriptions: [ChannelID: Subscription] = [:]
-  private var listening: [ChannelID: ChannelRoom] = [:]
-  private var outbox = Outbox<Waiting>()
-  /// How the connection is closed once everything that waits was sent.
-  private var farewell: (code: UInt16, reason: String)?
-  private(set) weak var connection: Connection?
-  private(set) var stalledSince: Double?
+  /// What a subscriber that keeps up with its one channel has no use for. Most are such, and thousands.
+  private final class More {
+    var subscriptions: [ChannelID: Subscription] = [:]
+    var listening: [ChannelID: ChannelRoom] = [:]
+    var outbox = Outbox<Waiting>()
+    var stalledSince: Double?
+    /// How the connection is closed once everything that waits was sent.
+    var farewell: (code: UInt16, reason: String)?
+    var cancelExpiry: (() -> Void)?
+    /// Where the initial subscription resumes.
+    var since: StreamPosition?
 
+    var isNeeded: Bool {
+      !subscriptions.isEmpty || !listening.isEmpty || !outbox.isEmpty || farewell != nil
+        || cancelExpiry != nil
+    }
+  }
+
+  private let services: SessionServices
+  private let caller: Caller
+  private let userAgent: String?
+  private let initialRoom: ChannelRoom?
+  /// The first one. Further ones are in `more`.
+  private var subscription: Subscription?
+  private var more: More?
+  /// From `opened` to `closed`.
+  private(set) var connection: Connection?
+
+  var stalledSince: Double? { more?.stalledSince }
   var lastPing: Double = 0
+  var registryPlace: Int32?
+
+  private var hub: Hub { services.hub }
+  private var pushes: PushRegistry { services.pushes }
+  private var registry: SessionRegistry { services.registry }
+  private var access: AccessControl { services.access }
 
   /// - Parameters:
   ///   - caller: who it is for.
   ///   - userAgent: what the client calls itself, for the request log.
   ///   - initial: the subscription that it begins with.
   init(
-    hub: Hub, pushes: PushRegistry, registry: SessionRegistry, access: AccessControl, caller: Caller,
-    requests: RequestLog, userAgent: String?,
+    _ services: SessionServices, caller: Caller, userAgent: String?,
     initial: (room: ChannelRoom, since: StreamPosition?)? = nil
   ) {
-    self.hub = hub
-    self.pushes = pushes
-    self.registry = registry
-    self.access = access
+    self.services = services
     self.caller = caller
-    self.requests = requests
     self.userAgent = userAgent
-    self.initial = initial
+    initialRoom = initial?.room
+    if let since = initial?.since { makeMore().since = since }
+  }
+
+  private func makeMore() -> More {
+    if let more { return more }
+    let made = More()
+    more = made
+    return made
+  }
+
+  // MARK: Subscriptions
+
+  private var allSubscriptions: [Subscription] {
+    [subscription].compactMap(\.self) + (more.map { Array($0.subscriptions.values) } ?? [])
+  }
+
+  private var subscriptionCount: Int { (subscription == nil ? 0 : 1) + (more?.subscriptions.count ?? 0) }
+
+  private func subscription(of channel: ChannelID) -> Subscription? {
+    if let subscription, subscription.room.id == channel { return subscription }
+    return more?.subscriptions[channel]
+  }
+
+  /// Changes a subscription, if there is one.
+  private func changeSubscription<Result>(
+    of channel: ChannelID, _ change: (inout Subscription) -> Result
+  ) -> Result? {
+    guard var changed = subscription(of: channel) else { return nil }
+    defer {
+      if subscription?.room.id == channel {
+        subscription = changed
+      } else {
+        more?.subscriptions[channel] = changed
+      }
+    }
+    return change(&changed)
+  }
+
+  private func dropSubscription(of channel: ChannelID) {
+    if subscription?.room.id == channel { subscription = nil }
+    more?.subscriptions[channel] = nil
+  }
+
+  func moved(to place: Int, in room: ChannelRoom) {
+    if subscription?.room === room {
+      subscription?.place = place
+    } else {
+      more?.subscriptions[room.id]?.place = place
+    }
   }
 
   // MARK: Connection
@@ -63,11 +146,19 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
     self.connection = connection
     lastPing = connection.lastHeard
     registry.add(self)
-    cancelExpiry = caller.closeWhenExpired(in: hub.environment) { [weak self] in
+    let cancelExpiry = caller.closeWhenExpired(in: hub.environment) { [weak self] in
       self?.close(code: $0, reason: $1)
     }
+    if let cancelExpiry { makeMore().cancelExpiry = cancelExpiry }
     if connection.kind == .eventStream { enqueue(OutgoingBytes(raw: EventStreamText.retry)) }
-    if let initial { subscribe(to: initial.room, since: initial.since, requestID: nil) }
+    guard let initialRoom else { return }
+    subscribe(to: initialRoom, since: more?.since, requestID: nil)
+    tidy()
+  }
+
+  /// Lets go of what is not needed any more.
+  private func tidy() {
+    if let more, !more.isNeeded { self.more = nil }
   }
 
   func received(text: [UInt8], _ connection: Connection) {
@@ -91,21 +182,25 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
   }
 
   func writable(_ connection: Connection) {
-    while let next = outbox.first, connection.send(next.bytes) {
-      if let broadcast = next.broadcast { countWritten(broadcast) }
+    guard let more else { return }
+    while let next = more.outbox.first, connection.send(next.bytes) {
+      more.stalledSince = registry.now
+      next.broadcast?.countWritten()
       next.push?.record?.isWritten = true
-      outbox.removeFirst()
+      more.outbox.removeFirst()
     }
-    stalledSince = outbox.isEmpty ? nil : registry.now
+    if more.outbox.isEmpty { more.stalledSince = nil }
     sayFarewell()
+    tidy()
   }
 
   func closed(_ connection: Connection, code: UInt16?, reason: String) {
-    for subscription in subscriptions.values { subscription.room.remove(self) }
-    for room in listening.values { room.stopListening(self) }
-    subscriptions = [:]
-    listening = [:]
-    cancelExpiry?()
+    for subscription in allSubscriptions { subscription.room.remove(at: subscription.place) }
+    for room in more?.listening.values ?? [:].values { room.stopListening(self) }
+    more?.cancelExpiry?()
+    subscription = nil
+    more = nil
+    self.connection = nil
     pushes.closed(self)
     registry.remove(self)
   }
@@ -118,10 +213,10 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
   func recheckAccess() {
     do throws(AnswerError) {
       try access.recheck(caller)
-      for subscription in subscriptions.values {
+      for subscription in allSubscriptions {
         try access.checkSubscribing(to: subscription.room, by: caller)
       }
-      for room in listening.values {
+      for room in more?.listening.values ?? [:].values {
         try access.checkPublishing(for: room.channel.settings.app, by: caller)
       }
     } catch {
@@ -143,7 +238,7 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
       let room = try room(name)
       switch request {
       case .subscribe(let since):
-        guard subscriptions[room.channel.id] != nil || subscriptions.count < Limits.subscriptionsPerSession
+        guard subscription(of: room.id) != nil || subscriptionCount < Limits.subscriptionsPerSession
         else {
           throw AnswerError(
             status: 400, reason: "TooManySubscriptions",
@@ -159,7 +254,8 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
         try access.checkSubscribing(to: room, by: caller)
         try pass(action, intentID: frame.requestID?.text ?? "", to: room)
       case .listen:
-        guard listening[room.channel.id] != nil || listening.count < Limits.subscriptionsPerSession else {
+        let more = makeMore()
+        guard more.listening[room.id] != nil || more.listening.count < Limits.subscriptionsPerSession else {
           throw AnswerError(
             status: 400, reason: "TooManySubscriptions",
             message:
@@ -167,7 +263,7 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
         }
         try access.checkPublishing(for: room.channel.settings.app, by: caller)
         send(.listening(channel: room.channel.id.base64, requestID: frame.requestID?.text))
-        listening[room.channel.id] = room
+        more.listening[room.id] = room
         room.listen(self, at: hub.now)
       // Carried out apart: it goes into the request log.
       case .publish: break
@@ -204,24 +300,24 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
   private func subscribe(to room: ChannelRoom, since: StreamPosition?, requestID: RequestID?) {
     let channel = room.channel
     // Subscribing anew goes on: what was counted for this session isn't counted again.
-    if subscriptions[channel.id] == nil {
+    if subscription(of: room.id) == nil {
       let receipts = Receipts(at: channel.position.sequence)
-      subscriptions[channel.id] = Subscription(room: room, receipts: receipts)
+      let new = Subscription(room: room, place: room.add(self), receipts: receipts)
+      if subscription == nil { subscription = new } else { makeMore().subscriptions[room.id] = new }
     }
-    room.add(self)
     send(
       .subscribed(
         SubscribedFrame(
           channel: channel.id.base64, alias: channel.alias?.name, position: channel.position,
           storagePolicy: channel.settings.storagePolicy, requestID: requestID?.text)))
     if let newest = channel.newest(after: since, at: hub.now) {
-      subscriptions[channel.id]?.receipts.sent(stored: newest.position.sequence)
+      _ = changeSubscription(of: room.id) { $0.receipts.sent(stored: newest.position.sequence) }
       deliver(room.broadcast(stored: newest))
     }
   }
 
   private func subscription(_ room: ChannelRoom) throws(AnswerError) -> Subscription {
-    guard let subscription = subscriptions[room.channel.id] else {
+    guard let subscription = subscription(of: room.id) else {
       throw AnswerError(
         status: 400, reason: "NotSubscribed",
         message: "this session is not subscribed to the channel; subscribe first")
@@ -230,25 +326,26 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
   }
 
   private func unsubscribe(from room: ChannelRoom, requestID: RequestID?) throws(AnswerError) {
-    _ = try subscription(room)
-    subscriptions[room.channel.id] = nil
-    room.remove(self)
-    outbox.forget(room.channel.id)
+    let subscription = try subscription(room)
+    room.catchUp(at: subscription.place)
+    dropSubscription(of: room.id)
+    room.remove(at: subscription.place)
+    more?.outbox.forget(room.id)
     send(.unsubscribed(channel: room.channel.id.base64, reason: "requested", requestID: requestID?.text))
   }
 
   private func acknowledge(
     _ sequence: Int, displayed: [Int], of room: ChannelRoom, requestID: RequestID?
   ) throws(AnswerError) {
-    var subscription = try subscription(room)
+    _ = try subscription(room)
     let newest = room.channel.position.sequence
     guard sequence <= newest else {
       throw AnswerError(
         status: 400, reason: "BadRequestParams",
         message: "seq \(sequence) was not delivered yet; the channel's newest is \(newest)")
     }
-    let news = subscription.receipts.acknowledge(sequence, displayed: displayed)
-    subscriptions[room.channel.id] = subscription
+    let news = changeSubscription(of: room.id) { $0.receipts.acknowledge(sequence, displayed: displayed) }
+    guard let news else { return }
     room.counts.acknowledged += news.count
     for span in news.received { room.messages.acknowledge(span, but: news.skipped) }
     for number in news.displayed { room.messages.display(number) }
@@ -288,6 +385,8 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
         publish.payload, requestID: requestID, priority: publish.priority,
         expiration: publish.expiration, into: room)
       facts.publication = publication
+      // Who hears its own channel has the message before the answer, and not at the end of the turn.
+      if let own = subscription(of: room.id) { room.catchUp(at: own.place) }
       let result = publication.result
       send(
         .published(
@@ -301,7 +400,7 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
       status = error.status
       send(.error(error.frame(channel: name, requestID: requestID?.text)))
     }
-    requests.add(logged, status: status, facts, clock: registry.now)
+    services.requests.add(logged, status: status, facts, clock: registry.now)
   }
 
   /// A `publish` frame was refused before its channel was looked for. A frame has no status: the log tells the one that
@@ -312,11 +411,11 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
     facts.requestID = frame.requestID
     facts.refused(frame.reason, frame.message)
     let status = RefusalReason(rawValue: frame.reason)?.status ?? 400
-    requests.add(logged(bytes), status: status, facts, clock: registry.now)
+    services.requests.add(logged(bytes), status: status, facts, clock: registry.now)
   }
 
   private func logged(_ bytes: Int) -> LoggedRequest {
-    let name = initial.map { $0.room.channel.alias?.name ?? $0.room.channel.id.pathSegment }
+    let name = initialRoom.map { $0.channel.alias?.name ?? $0.id.pathSegment }
     return LoggedRequest(
       frame: bytes, path: name.map { "/v1/channels/\($0)/events" } ?? "/v1/events",
       remoteAddress: connection?.remoteAddress ?? "", userAgent: userAgent, at: hub.now, clock: registry.now)
@@ -330,6 +429,26 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
     enqueue(bytes, broadcast)
   }
 
+  func deliver(_ pass: FanOutPass, from next: Int, taken: Int) {
+    guard let connection else { return }
+    var broadcasts = pass.broadcasts.dropFirst(next - pass.numbers.lowerBound)
+    if taken == 0, broadcasts.count == pass.broadcasts.count, broadcasts.count > 1,
+      connection.kind == .webSocket, more?.outbox.isEmpty != false, connection.send(pass.message)
+    {
+      for broadcast in broadcasts { broadcast.countWritten() }
+      return
+    }
+    // Of what the socket began to take, whole frames are done; the one that was cut is the connection's from now on.
+    var taken = taken
+    while taken > 0, let broadcast = broadcasts.popFirst() {
+      let frame = broadcast.webSocketFrame
+      if taken < frame.count { connection.finish(frame, from: taken) }
+      broadcast.countWritten()
+      taken = max(0, taken - frame.count)
+    }
+    for broadcast in broadcasts { deliver(broadcast) }
+  }
+
   func push(_ push: OutgoingPush) { enqueue(push.frame, push: push) }
 
   func tokenMoved(_ token: PushToken) {
@@ -338,18 +457,17 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
 
   func channelDeleted(_ room: ChannelRoom) {
     // What waits still goes out: deleting recalls no message, and the last one may be the end.
-    subscriptions[room.channel.id] = nil
-    listening[room.channel.id] = nil
-    room.remove(self)
+    dropSubscription(of: room.id)
+    more?.listening[room.id] = nil
     send(.unsubscribed(channel: room.channel.id.base64, reason: "deleted", requestID: nil))
-    if initial?.room === room {
-      farewell = (4004, "the channel was deleted")
+    if initialRoom === room {
+      makeMore().farewell = (4004, "the channel was deleted")
       sayFarewell()
     }
   }
 
   private func sayFarewell() {
-    guard let farewell, outbox.isEmpty else { return }
+    guard let more, let farewell = more.farewell, more.outbox.isEmpty else { return }
     close(code: farewell.code, reason: farewell.reason)
   }
 
@@ -363,27 +481,22 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
     }
   }
 
-  /// The socket took it: only now it counts as written.
-  private func countWritten(_ broadcast: Broadcast) {
-    broadcast.record?.written += 1
-    broadcast.counts.written += 1
-  }
-
   private func enqueue(_ bytes: OutgoingBytes, _ broadcast: Broadcast? = nil, push: OutgoingPush? = nil) {
     guard let connection, connection.isOpen else { return }
-    if outbox.isEmpty, connection.send(bytes) {
-      if let broadcast { countWritten(broadcast) }
+    if more?.outbox.isEmpty != false, connection.send(bytes) {
+      broadcast?.countWritten()
       push?.record?.isWritten = true
       return
     }
-    stalledSince = stalledSince ?? registry.now
+    let more = makeMore()
+    more.stalledSince = more.stalledSince ?? registry.now
     let waiting = Waiting(bytes: bytes, broadcast: broadcast, push: push)
-    let added = outbox.append(
+    let added = more.outbox.append(
       waiting, size: bytes.count, channel: broadcast?.channel ?? push?.inbox,
       isIrreplaceable: broadcast?.isIrreplaceable ?? push?.isIrreplaceable ?? true)
     added.replaced?.push?.record?.outcome = .superseded
     if let replaced = added.replaced?.broadcast {
-      subscriptions[replaced.channel]?.receipts.conflated(replaced.position.sequence)
+      _ = changeSubscription(of: replaced.channel) { $0.receipts.conflated(replaced.position.sequence) }
       replaced.counts.conflated += 1
     }
     guard added.fits else {
@@ -396,7 +509,8 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
     guard let connection, connection.isOpen else { return }
     switch connection.kind {
     case .webSocket: connection.ping()
-    case .eventStream: if outbox.isEmpty { enqueue(OutgoingBytes(raw: EventStreamText.keepAlive)) }
+    case .eventStream:
+      if more?.outbox.isEmpty != false { enqueue(OutgoingBytes(raw: EventStreamText.keepAlive)) }
     }
   }
 }

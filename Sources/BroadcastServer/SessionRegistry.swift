@@ -7,6 +7,8 @@ protocol RegisteredStream: AnyObject {
   var stalledSince: Double? { get }
   /// When the last ping went out, in the loop's seconds.
   var lastPing: Double { get set }
+  /// Where the registry has it.
+  var registryPlace: Int32? { get set }
   /// Sends something to a silent peer, so that it answers or is found gone.
   func keepAlive()
   /// The keys changed: whoever lost what the stream lives on is closed.
@@ -16,10 +18,9 @@ protocol RegisteredStream: AnyObject {
 
 /// All sessions of a server, and the one timer that keeps them alive.
 ///
-/// One sweep for all instead of a timer a connection: libwebsockets' own list of timers is walked from its head, so
-/// thousands of them cost thousands of steps each.
+/// One sweep for all, because a timer a connection would be another object and another handle for each of them.
 final class SessionRegistry {
-  private var sessions: [ObjectIdentifier: any RegisteredStream] = [:]
+  private var sessions: [any RegisteredStream] = []
   private let loop: EventLoop
   private let keepAlive: KeepAlive
   private var timer: LoopTimer?
@@ -36,16 +37,26 @@ final class SessionRegistry {
   /// The loop's time in seconds.
   var now: Double { loop.now }
 
-  func add(_ session: any RegisteredStream) { sessions[ObjectIdentifier(session)] = session }
+  func add(_ session: any RegisteredStream) {
+    session.registryPlace = Int32(sessions.count)
+    sessions.append(session)
+  }
 
-  func remove(_ session: any RegisteredStream) { sessions[ObjectIdentifier(session)] = nil }
+  func remove(_ session: any RegisteredStream) {
+    guard let place = session.registryPlace else { return }
+    session.registryPlace = nil
+    let last = sessions.removeLast()
+    guard last !== session else { return }
+    sessions[Int(place)] = last
+    last.registryPlace = place
+  }
 
   func recheckAccess() {
-    for session in sessions.values { session.recheckAccess() }
+    for session in sessions { session.recheckAccess() }
   }
 
   func closeAll(code: UInt16, reason: String) {
-    for session in sessions.values { session.close(code: code, reason: reason) }
+    for session in sessions { session.close(code: code, reason: reason) }
   }
 
   func stop() {
@@ -57,7 +68,7 @@ final class SessionRegistry {
   /// for it the keep-alive comment finds out.
   private func sweep() {
     let now = loop.now
-    for session in sessions.values {
+    for session in sessions {
       guard let connection = session.connection else { continue }
       if let since = session.stalledSince, now - since > keepAlive.silence {
         session.close(code: 1013, reason: "nothing was read for \(Int(keepAlive.silence)) seconds")

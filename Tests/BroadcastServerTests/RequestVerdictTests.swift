@@ -11,7 +11,12 @@ final class QuietHub {
   private final class Clock { var now = Date(timeIntervalSince1970: 1_796_043_600) }
 
   private final class Listener: Subscriber {
+    var connection: Connection? { nil }
     func deliver(_ broadcast: Broadcast) { broadcast.record?.written += 1 }
+    func deliver(_ pass: FanOutPass, from next: Int, taken: Int) {
+      for broadcast in pass.broadcasts { deliver(broadcast) }
+    }
+    func moved(to place: Int, in room: ChannelRoom) {}
     func channelDeleted(_ room: ChannelRoom) {}
   }
 
@@ -36,7 +41,7 @@ final class QuietHub {
     for _ in 0..<count {
       let listener = Listener()
       subscribers.append(listener)
-      room.add(listener)
+      _ = room.add(listener)
     }
   }
 

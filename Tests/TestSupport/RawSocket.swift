@@ -103,9 +103,12 @@ package final class RawSocket: @unchecked Sendable {
   package func readFrame() -> (opcode: UInt8, payload: [UInt8])? {
     let head = read(2)
     guard head.count == 2 else { return nil }
-    var length = Int(head[1])
-    if length == 126 { length = read(2).reduce(0) { $0 << 8 | Int($1) } }
-    if length == 127 { length = read(8).reduce(0) { $0 << 8 | Int($1) } }
+    let length =
+      switch head[1] {
+      case 126: read(2).reduce(0) { $0 << 8 | Int($1) }
+      case 127: read(8).reduce(0) { $0 << 8 | Int($1) }
+      default: Int(head[1])
+      }
     return (head[0] & 0x0f, read(length))
   }
 }

@@ -18,6 +18,7 @@ final class RequestStream: StreamHandler, RegisteredStream {
   private var cancelExpiry: (() -> Void)?
   private var cancelTimer: (() -> Void)?
   private(set) weak var connection: Connection?
+  var registryPlace: Int32?
   private(set) var stalledSince: Double?
   var lastPing: Double = 0
 

@@ -1,5 +1,5 @@
-// Why: the list of what a listening port has brought in. Deadlines are checked by one sweep over the
-// connections that still are HTTP, not by a timer each.
+// Why: the list of what a listening port has brought in. Deadlines are checked by one sweep over the connections that
+// still are HTTP or are closing, not by a timer each. Open WebSockets have no deadline and stand apart, compactly.
 
 import CLibuv
 import Glibc
@@ -11,7 +11,7 @@ public final class HTTPServer: LoopResource {
   /// The port it listens on.
   public let port: UInt16
   /// Connections that are open in any form: HTTP, event streams and WebSockets.
-  public var connectionCount: Int { connections.count + webSocketCount }
+  public var connectionCount: Int { connections.count + webSockets.count }
 
   let loop: EventLoop
   let options: ServerOptions
@@ -24,9 +24,8 @@ public final class HTTPServer: LoopResource {
   private var listener: Listener?
   private var sweep: LoopTimer?
   private var connections: [ObjectIdentifier: any ServedConnection] = [:]
-  /// What carries secure WebSockets; they are counted as such, not here.
-  private var relays: [ObjectIdentifier: any ServedConnection] = [:]
-  private var webSocketCount = 0
+  /// Those in which no close has begun. Each knows its place.
+  private var webSockets: [ServerSocket] = []
   private var dateSecond: time_t = -1
   private var dateText = ""
 
@@ -38,8 +37,6 @@ public final class HTTPServer: LoopResource {
     self.service = service
     host = options.host
     tls = try options.tls.map { identity throws(EventLoopError) in try TLSContext(identity) }
-    // Made now, so that a missing plugin is an error of the start and not of the first handshake.
-    _ = try loop.websocketsContext()
     let accepted = Accepted()
     let listener = try Listener(
       loop: loop, host: options.host, port: options.port, backlog: options.backlog,
@@ -83,9 +80,9 @@ public final class HTTPServer: LoopResource {
     stopAccepting()
     sweep?.cancel()
     for connection in connections.values { connection.abort() }
-    for relay in relays.values { relay.abort() }
+    for socket in webSockets { socket.abort() }
     connections = [:]
-    relays = [:]
+    webSockets = []
   }
 
   private func accept(_ descriptor: Int32, _ address: String) {
@@ -103,51 +100,38 @@ public final class HTTPServer: LoopResource {
   private func checkAll() {
     let now = loop.now
     for connection in connections.values { connection.check(now) }
-    for relay in relays.values { relay.check(now) }
   }
 
   // MARK: - For connections
 
-  func forget(_ connection: any ServedConnection) {
-    connections[ObjectIdentifier(connection)] = nil
-    relays[ObjectIdentifier(connection)] = nil
-  }
+  func forget(_ connection: any ServedConnection) { connections[ObjectIdentifier(connection)] = nil }
 
   /// A connection goes on in another form.
   func replace(_ old: any ServedConnection, with new: any ServedConnection) {
-    if relays.removeValue(forKey: ObjectIdentifier(old)) != nil {
-      relays[ObjectIdentifier(new)] = new
-    } else {
-      connections[ObjectIdentifier(old)] = nil
-      connections[ObjectIdentifier(new)] = new
-    }
+    connections[ObjectIdentifier(old)] = nil
+    connections[ObjectIdentifier(new)] = new
   }
 
-  /// Hands the socket over to lws.
-  func becomeWebSocket(
-    _ wire: Wire, _ handshake: [UInt8], _ connection: Connection, _ from: HTTPConnection
-  ) {
+  /// The wire goes on as a WebSocket, which begins with `answer`.
+  func becomeWebSocket(_ wire: Wire, _ answer: [UInt8], _ connection: Connection, _ from: HTTPConnection) {
     forget(from)
-    guard let context = try? loop.websocketsContext() else { return wire.close() }
-    guard let descriptor = wire.isSecure ? relay(wire) : wire.surrender() else { return wire.close() }
-    webSocketCount += 1
-    let socket = ServerSocket(
-      connection: connection, loop: loop, maxMessageBytes: options.maxMessageBytes
-    ) { [weak self] in self?.webSocketCount -= 1 }
+    let socket = ServerSocket(wire, connection: connection, server: self)
+    socket.place = Int32(webSockets.count)
+    webSockets.append(socket)
     connection.attach(socket)
-    guard context.adopt(descriptor, handshake: handshake, endpoint: socket) else {
-      // The peer left in the middle: it never was a connection, nobody has heard of it.
-      webSocketCount -= 1
-      return
-    }
-    connection.handler?.opened(connection)
+    socket.open(answer)
   }
 
-  /// lws gets a socket in the clear, and what it says there goes through TLS.
-  private func relay(_ wire: Wire) -> Int32? {
-    guard let (relay, end) = TLSRelay.make(wire, server: self) else { return nil }
-    relays[ObjectIdentifier(relay)] = relay
-    return end
+  /// A WebSocket's close has begun: from now on it has a deadline. Idempotent.
+  func closeBegan(_ socket: ServerSocket) {
+    guard let place = socket.place else { return }
+    socket.place = nil
+    let last = webSockets.removeLast()
+    if last !== socket {
+      webSockets[Int(place)] = last
+      last.place = place
+    }
+    connections[ObjectIdentifier(socket)] = socket
   }
 
   /// An empty buffer for frames that are written at once; ``giveBack(_:)`` lets the next one use its memory.

@@ -1,4 +1,4 @@
-// Why: one socket that speaks HTTP/1.1, until it closes or becomes a WebSocket of lws. Requests are handled one after the
+// Why: one socket that speaks HTTP/1.1, until it closes or becomes a WebSocket. Requests are handled one after the
 // other; bytes of a pipelined next one wait in `input`.
 
 final class HTTPConnection: ServedConnection, WireUser, Answering {
@@ -198,7 +198,7 @@ final class HTTPConnection: ServedConnection, WireUser, Answering {
     }
     switch WebSocketHandshake.check(head, subprotocols: server.options.subprotocols) {
     case .refused(let response): end(with: response)
-    case .accepted(let bytes, let subprotocol):
+    case .accepted(let answer, let subprotocol):
       switch server.service.upgrade(head.request) {
       case .refuse(let response): end(with: response)
       case .accept(let handler):
@@ -207,7 +207,7 @@ final class HTTPConnection: ServedConnection, WireUser, Answering {
           kind: .webSocket, remoteAddress: peer.remoteAddress, subprotocol: subprotocol, now: loop.now,
           handler: handler)
         letGo()
-        server.becomeWebSocket(wire, bytes, connection, self)
+        server.becomeWebSocket(wire, answer, connection, self)
       }
     }
   }

@@ -16,10 +16,13 @@ public final class EventLoop {
   public let remote = LoopRemote()
 
   let uv: UnsafeMutablePointer<uv_loop_t>
+  /// Which WebSockets of the loop may be written to directly.
+  var directPaths = DirectPaths()
   private(set) var hasEnded = false
   private var isStopping = false
   private var wake: UnsafeMutablePointer<uv_async_t>?
   private var soonJobs: [() -> Void] = []
+  private var turnEnd: TurnEnd?
   private var resources: [ObjectIdentifier: any LoopResource] = [:]
   private var websockets: LibwebsocketsContext?
 
@@ -93,6 +96,15 @@ public final class EventLoop {
     if let wake { uv_async_send(wake) }
   }
 
+  /// Runs `job` once, after everything that this turn of the loop brings: what it brings for one connection can then be written
+  /// together. A job that asks again comes at the end of the next turn, which waits for nothing.
+  public func atEndOfTurn(_ job: @escaping () -> Void) {
+    guard acceptsResources else { return }
+    let end = turnEnd ?? TurnEnd(uv)
+    turnEnd = end
+    end.add(job)
+  }
+
   var acceptsResources: Bool { wake != nil }
 
   func keep(_ resource: any LoopResource) { resources[ObjectIdentifier(resource)] = resource }
@@ -123,6 +135,8 @@ public final class EventLoop {
     self.wake = nil
     for resource in resources.values { resource.loopEnds() }
     resources = [:]
+    turnEnd?.close()
+    turnEnd = nil
     websockets?.beginDestruction()
     Handle.close(wake)
   }

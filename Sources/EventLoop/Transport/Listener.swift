@@ -1,6 +1,5 @@
-// Why: lws' own listener cannot be stopped without stopping the context, and several contexts cannot share
-// its port (docs of LWS_SERVER_OPTION_ALLOW_LISTEN_SHARE; the Debian build ignores it). So the socket that
-// listens is ours, and lws only gets connections that became WebSockets.
+// Why: uv_listen() would make each accepted socket a uv_tcp_t with libuv's own reading and writing; ours are plain
+// descriptors under a poll handle, see Wire.
 
 import CLibuv
 import CLibwebsocketsShims

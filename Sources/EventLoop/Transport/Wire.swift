@@ -1,4 +1,4 @@
-// Why: HTTP/1.1, HTTP/2 and the relay of a secure WebSocket want the same of an accepted socket: bytes in, bytes out,
+// Why: HTTP/1.1, HTTP/2 and a WebSocket want the same of an accepted socket: bytes in, bytes out,
 // and a word when more is possible. Whether TLS lies between is decided once, here. In the clear a read is one recv(2) and a
 // write one send(2), with nothing allocated. With TLS, what OpenSSL waits for is not always what the user waits for (a read
 // can wait for room to write), and decrypted bytes can be left when the socket is silent: epoll says nothing about them.

@@ -1,6 +1,6 @@
 // Why: to whoever publishes, a WebSocket and an event stream are the same thing: bytes go out, each either
-// taken whole or not at all, and the end comes exactly once. What differs below (a lws wsi, or our own
-// HTTP/1.1 socket) stays below.
+// taken whole or not at all, and the end comes exactly once. What differs below (frames, or the body of a
+// response) stays below.
 
 /// A long-lived connection of a server: a WebSocket, or the endless body of an event stream.
 public final class Connection {
@@ -59,6 +59,14 @@ public final class Connection {
   ///   - reason: at most 123 bytes of UTF-8; more is cut off.
   public func close(code: UInt16, reason: String) { carrier?.close(code: code, reason: reason) }
 
+  /// Where its bytes may be written without asking it, see ``Audience``.
+  var directPath: DirectPath? { carrier?.directPath }
+
+  /// Sends the rest of `message`, of which the socket took the first `taken` bytes already; see ``Audience``.
+  public func finish(_ message: OutgoingBytes, from taken: Int) {
+    carrier?.finish(message.bytes, from: taken)
+  }
+
   func attach(_ carrier: any Carrier) { self.carrier = carrier }
 
   /// Called once by the carrier, from the loop, when it is gone.
@@ -76,6 +84,15 @@ protocol Carrier: AnyObject {
   func send(_ bytes: [UInt8]) -> Bool
   func ping()
   func close(code: UInt16, reason: String)
+  /// Where its bytes may be written without asking it; nil when that is never so.
+  var directPath: DirectPath? { get }
+  /// Takes over what a direct write began: `bytes` from `taken` on.
+  func finish(_ bytes: [UInt8], from taken: Int)
+}
+
+extension Carrier {
+  var directPath: DirectPath? { nil }
+  func finish(_ bytes: [UInt8], from taken: Int) {}
 }
 
 /// Who is told what happens on a ``Connection``; always on the loop's thread.

@@ -1,7 +1,6 @@
-// Why: the only file that makes and destroys a lws context, and the only lws callback of the module. One
-// protocol serves everything: connections find their Swift object through the opaque pointer of the wsi,
-// so no per-session memory of lws is used and subprotocols are not lws protocols (they are answered in
-// LWS_CALLBACK_ADD_HEADERS, lib/roles/ws/server-ws.c, handshake_0405).
+// Why: the only file that makes and destroys a lws context, and the only lws callback of the module. It serves clients
+// only, and one protocol serves them all: connections find their Swift object through the opaque pointer of the wsi, so
+// no per-session memory of lws is used and subprotocols are not lws protocols.
 
 import CLibuv
 import CLibwebsockets
@@ -35,7 +34,6 @@ func destroy(_ wsi: OpaquePointer) {
 final class LibwebsocketsContext {
   private let raw: OpaquePointer
   private let vhost: OpaquePointer
-  private let adoption: Adoption
   private var endpoints: [ObjectIdentifier: WebSocketEndpoint] = [:]
   /// One vhost for each way of checking servers: lws keeps an SSL_CTX a vhost. The contexts live as long as lws may use them.
   private var secureVhosts: [ClientTLS: (vhost: OpaquePointer, tls: TLSContext)] = [:]
@@ -48,7 +46,6 @@ final class LibwebsocketsContext {
   init(loop: EventLoop) throws {
     let loopList = UnsafeMutablePointer<UnsafeMutableRawPointer?>.allocate(capacity: 1)
     loopList.initialize(to: UnsafeMutableRawPointer(loop.uv))
-    let adoption = Adoption()
     var info = lws_context_creation_info()
     info.port = CONTEXT_PORT_NO_LISTEN_SERVER
     info.protocols = Statics.protocols
@@ -56,7 +53,6 @@ final class LibwebsocketsContext {
     info.uid = -1
     info.options = UInt64(LWS_SERVER_OPTION_LIBUV)
     info.foreign_loops = loopList
-    info.user = Unmanaged.passUnretained(adoption).toOpaque()
     info.retry_and_idle_policy = Statics.neverProbe
     // Room for long request lines and headers of outgoing requests; WebSocket reads stay at the
     // protocol's rx_buffer_size.
@@ -84,25 +80,7 @@ final class LibwebsocketsContext {
     self.decoys = decoys
     self.raw = made
     self.vhost = vhost
-    self.adoption = adoption
     self.loopList = loopList
-  }
-
-  /// Gives a connected socket to lws together with the request it has to answer, and says whether
-  /// `endpoint` is an established WebSocket afterwards. The socket belongs to lws in either case.
-  func adopt(_ descriptor: Int32, handshake: [UInt8], endpoint: WebSocketEndpoint) -> Bool {
-    keep(endpoint)
-    adoption.endpoint = endpoint
-    defer { adoption.endpoint = nil }
-    // lws_adopt_socket_vhost_readbuf() parses the bytes and answers before it returns, because a header
-    // table is at hand (lib/core-net/adopt.c, adopt_socket_readbuf).
-    let wsi = handshake.withUnsafeBytes { bytes in
-      lws_adopt_socket_vhost_readbuf(
-        vhost, descriptor, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
-    }
-    if wsi != nil, endpoint.wsi != nil { return true }
-    release(endpoint)
-    return false
   }
 
   /// Starts an outgoing connection, through TLS if `tls` is given. `false`: it failed at once and `endpoint` hears nothing.
@@ -186,11 +164,6 @@ final class LibwebsocketsContext {
   }
 }
 
-/// The endpoint whose socket is being adopted: its wsi has no opaque pointer before it is established.
-private final class Adoption {
-  var endpoint: WebSocketEndpoint?
-}
-
 /// The descriptors under uv_poll of a loop.
 private func polledDescriptors(of loop: EventLoop) -> Set<Int32> {
   let found = Found()
@@ -259,16 +232,6 @@ private func dispatch(
     LWS_CALLBACK_CHANGE_MODE_POLL_FD:
     // These come without a connection, or with a wsi that is none yet.
     return 0
-  case LWS_CALLBACK_ADD_HEADERS, LWS_CALLBACK_ESTABLISHED:
-    guard let wsi, let user = lws_context_user(lws_get_context(wsi)) else { return -1 }
-    guard let endpoint = Unmanaged<Adoption>.fromOpaque(user).takeUnretainedValue().endpoint else {
-      return -1
-    }
-    if reason == LWS_CALLBACK_ESTABLISHED {
-      endpoint.wsi = wsi
-      lws_set_opaque_user_data(wsi, Unmanaged.passUnretained(endpoint).toOpaque())
-    }
-    return endpoint.handle(reason, data, count)
   case LWS_CALLBACK_OPENSSL_PERFORM_SERVER_CERT_VERIFICATION:
     // `user` is the X509_STORE_CTX, `count` the verdict so far; 0 accepts (lws-callbacks.h).
     guard let wsi, let user, let owner = lws_get_opaque_user_data(wsi) else { return 1 }

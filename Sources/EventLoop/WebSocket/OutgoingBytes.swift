@@ -30,6 +30,9 @@ public final class OutgoingBytes: Sendable {
   /// Bytes as they are, for an event stream.
   public init(raw: [UInt8]) { bytes = raw }
 
+  /// Several frames, one behind the other.
+  public init(_ frames: [OutgoingBytes]) { bytes = frames.flatMap(\.bytes) }
+
   /// Bytes on the wire, the frame header included.
   public var count: Int { bytes.count }
 }

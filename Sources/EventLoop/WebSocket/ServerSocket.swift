@@ -1,208 +1,310 @@
-// Why: the WebSocket half of a Connection. lws keeps the protocol (masking, fragments, pongs, the closing
-// handshake); sending goes around it: a prepared frame is written to the socket directly, which is safe
-// as long as lws itself has nothing half-written (lws_partial_buffered), and only the rest of a short
-// write is handed to lws with LWS_WRITE_RAW, which then comes first at the next POLLOUT
-// (lib/core-net/service.c, lws_handle_POLLOUT_event, "Priority 1").
-//
-// Close frames are ours, too. The documented way, lws_close_reason() and -1 from the writeable callback,
-// sends none: Debian's build has _DEBUG, where lws_service_fd_tsi() closes a second time ("close_and_handled
-// uv repeat test") and the second close kills the connection before the frame is out.
+// Why: the WebSocket half of a Connection, the server's side of RFC 6455 on the same Wire as HTTP. libwebsockets did this
+// before; its wsi and buffers were most of what a resting connection cost, and a socket pair was needed for TLS (see
+// docs/architecture.md). Whatever a resting connection doesn't need is made when it is needed and let go afterwards:
+// the reader while a message is incomplete, the output while something waits, the ending once a close has begun.
 
-import CLibwebsockets
-import CLibwebsocketsShims
-import Glibc
+final class ServerSocket: Carrier, ServedConnection, WireUser {
+  /// What waits for the socket.
+  private final class Output {
+    /// Whole frames, but for the first one's beginning, which may be out already.
+    var bytes: [UInt8] = []
+    var written = 0
+    /// The answer to the newest ping: older ones need none (RFC 6455 section 5.5.3).
+    var pong: [UInt8]?
+    var hasPing = false
+    /// Somebody was told to wait.
+    var owesWritable = false
 
-final class ServerSocket: WebSocketEndpoint, Carrier {
-  let connection: Connection
-  private let loop: EventLoop
-  private let maxMessageBytes: Int
-  private let whenGone: () -> Void
-
-  /// FIN, opcode 9, no mask, a payload: lws does not report pongs without one
-  /// (lib/roles/ws/ops-ws.c, lws_ws_rx_sm, "already_done").
-  private static let pingFrame: [UInt8] = [0x89, 0x01, 0x3f]
-
-  private var descriptor: Int32 = -1
-  private var message: [UInt8] = []
-  private var wantsWritable = false
-  private var wantsPing = false
-  private var closing: (code: UInt16, reason: String)?
-  private var peerClosing: (code: UInt16?, reason: String)?
-  private var closeIsSent = false
-  private var killer: LoopTimer?
-
-  init(connection: Connection, loop: EventLoop, maxMessageBytes: Int, whenGone: @escaping () -> Void) {
-    self.connection = connection
-    self.loop = loop
-    self.maxMessageBytes = maxMessageBytes
-    self.whenGone = whenGone
+    var isWritten: Bool { written == bytes.count }
   }
 
-  var isOpen: Bool { descriptor >= 0 && closing == nil && peerClosing == nil }
+  /// How it ends, once that has begun.
+  private final class Ending {
+    let code: UInt16?
+    let reason: String
+    let deadline: Double
+    /// The peer's close frame is here, or is not waited for: what is left is to write.
+    var isSettled: Bool
+
+    init(code: UInt16?, reason: String, deadline: Double, isSettled: Bool) {
+      self.code = code
+      self.reason = reason
+      self.deadline = deadline
+      self.isSettled = isSettled
+    }
+  }
+
+  /// Answers that gather while one read is worked through, before who asks is told to wait.
+  private static let heldBytes = 65_536
+  /// Seconds that a peer has for its part of the closing handshake.
+  private static let closingSeconds = 5.0
+
+  let connection: Connection
+  /// Where it is among the server's WebSockets; nil once it is closing.
+  var place: Int32?
+  private let wire: Wire
+  private unowned(unsafe) let server: HTTPServer
+  private let path: DirectPath?
+  private var reader: FrameReader?
+  private var output: Output?
+  private var ending: Ending?
+  /// What is sent gathers, because more is to come in this turn.
+  private var isHeld = false
+  private var isOver = false
+
+  init(_ wire: Wire, connection: Connection, server: HTTPServer) {
+    self.wire = wire
+    self.connection = connection
+    self.server = server
+    path = wire.isSecure ? nil : server.loop.directPaths.make(wire.descriptor)
+    wire.user = self
+  }
+
+  /// Answers the handshake; what `opened` sends goes out with it.
+  func open(_ answer: [UInt8]) {
+    isHeld = true
+    put(answer)
+    connection.handler?.opened(connection)
+    release()
+  }
 
   // MARK: - Carrier
 
+  var isOpen: Bool { ending == nil && !isOver }
+
+  /// `nil` with TLS: there, writing is OpenSSL's.
+  var directPath: DirectPath? { path }
+
   func send(_ bytes: [UInt8]) -> Bool {
-    guard isOpen, let wsi else { return false }
-    if wantsPing || lws_partial_buffered(wsi) != 0 {
-      askWritable(wsi)
+    guard isOpen else { return false }
+    if let output {
+      if isHeld, output.bytes.count < Self.heldBytes {
+        output.bytes.append(contentsOf: bytes)
+        return true
+      }
+      output.owesWritable = true
       return false
     }
-    return push(bytes, wsi)
+    guard !isHeld else {
+      makeOutput().bytes = bytes
+      return true
+    }
+    let taken = write(bytes)
+    guard taken < bytes.count else { return true }
+    let output = makeOutput()
+    if taken > 0 {
+      output.bytes = Array(bytes[taken...])
+    } else {
+      output.owesWritable = true
+    }
+    updateEvents()
+    return taken > 0
+  }
+
+  func finish(_ bytes: [UInt8], from taken: Int) {
+    guard isOpen else { return }
+    makeOutput().bytes.append(contentsOf: bytes[taken...])
+    updateEvents()
   }
 
   func ping() {
-    guard isOpen, let wsi else { return }
-    if lws_partial_buffered(wsi) == 0, push(Self.pingFrame, wsi) { return }
-    wantsPing = true
-    lws_callback_on_writable(wsi)
+    guard isOpen, output?.hasPing != true else { return }
+    put([0x89, 0x00])
+    output?.hasPing = true
   }
 
   func close(code: UInt16, reason: String) {
     guard isOpen else { return }
-    closing = (code, reason)
-    message = []
-    killer = loop.schedule(after: 5) { [weak self] in
-      if let wsi = self?.wsi { destroy(wsi) }
-    }
-    sendClose()
+    let body = [UInt8(code >> 8), UInt8(code & 0xff)] + closeReasonBytes(reason)
+    begin(
+      Ending(code: code, reason: reason, deadline: server.loop.now + Self.closingSeconds, isSettled: false),
+      body)
   }
 
-  /// Sends the close frame as soon as nothing is half-written; the peer's close frame then ends it all.
-  private func sendClose() {
-    guard let closing, !closeIsSent, let wsi else { return }
-    let body = [UInt8(closing.code >> 8), UInt8(closing.code & 0xff)] + closeReasonBytes(closing.reason)
-    if lws_partial_buffered(wsi) == 0, push([0x88, UInt8(body.count)] + body, wsi) {
-      closeIsSent = true
+  // MARK: - Writing
+
+  /// How many bytes went; with TLS what is begun is taken whole, see ``Wire/write(_:_:)``.
+  private func write(_ bytes: [UInt8]) -> Int {
+    let moved = bytes.withUnsafeBytes { buffer in
+      buffer.baseAddress.map { wire.write($0, buffer.count) } ?? .bytes(0)
+    }
+    switch moved {
+    case .bytes(let count): return count
+    case .blocked where wire.isSecure:
+      makeOutput().bytes = bytes
+      updateEvents()
+      return bytes.count
+    // Full, or broken: that the next event shows.
+    case .blocked, .ended, .failed: return 0
+    }
+  }
+
+  /// A frame of the protocol itself, behind what waits.
+  private func put(_ frame: [UInt8]) {
+    if let output {
+      output.bytes.append(contentsOf: frame)
+    } else if isHeld {
+      makeOutput().bytes = frame
     } else {
-      lws_callback_on_writable(wsi)
+      let taken = write(frame)
+      guard taken < frame.count else { return }
+      makeOutput().bytes = Array(frame[taken...])
     }
+    updateEvents()
   }
 
-  private func askWritable(_ wsi: OpaquePointer) {
-    guard !wantsWritable else { return }
-    wantsWritable = true
-    lws_callback_on_writable(wsi)
+  private func makeOutput() -> Output {
+    if let output { return output }
+    let made = Output()
+    output = made
+    if let path { server.loop.directPaths.block(path) }
+    return made
   }
 
-  private func push(_ bytes: [UInt8], _ wsi: OpaquePointer) -> Bool {
-    bytes.withUnsafeBytes { buffer in
-      guard let start = buffer.baseAddress else { return true }
-      let sent = shim_send_now(descriptor, start, buffer.count)
-      if sent == buffer.count { return true }
-      guard sent > 0 else {
-        // EAGAIN: nothing was taken. Any other error shows as a hang-up on the next poll.
-        askWritable(wsi)
-        return false
+  /// Writes what gathered.
+  /// - Parameter wasFull: something waited before; the socket will say when it has room. Trying each time that the peer says
+  ///   something would put a byte into each gap, and somebody who reads nothing would look like a slow reader.
+  private func release(wasFull: Bool = false) {
+    isHeld = false
+    if output != nil, !wasFull { flush() }
+    settle()
+    updateEvents()
+  }
+
+  private func flush() {
+    guard !isHeld, !isOver, let output else { return settle() }
+    while true {
+      if output.isWritten, let pong = output.pong, ending == nil {
+        output.bytes = pong
+        output.written = 0
+        output.pong = nil
       }
-      shim_write_raw(wsi, start.advanced(by: sent), buffer.count - sent)
-      return true
-    }
-  }
-
-  // MARK: - What lws says
-
-  override func handle(
-    _ reason: lws_callback_reasons, _ data: UnsafeMutableRawPointer?, _ count: Int
-  ) -> Int32 {
-    switch reason {
-    case LWS_CALLBACK_ADD_HEADERS: return addHeaders(data)
-    case LWS_CALLBACK_ESTABLISHED:
-      if let wsi { descriptor = lws_get_socket_fd(wsi) }
-    case LWS_CALLBACK_RECEIVE: received(data, count)
-    case LWS_CALLBACK_RECEIVE_PONG:
-      connection.lastHeard = loop.now
-      connection.handler?.ponged(connection)
-    case LWS_CALLBACK_SERVER_WRITEABLE: return writable()
-    case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE: return peerCloses(data, count)
-    case LWS_CALLBACK_CLOSED, LWS_CALLBACK_WSI_DESTROY: gone()
-    default: break
-    }
-    return 0
-  }
-
-  private func addHeaders(_ data: UnsafeMutableRawPointer?) -> Int32 {
-    guard let subprotocol = connection.subprotocol, let data else { return 0 }
-    let arguments = data.assumingMemoryBound(to: lws_process_html_args.self)
-    let line = Array("Sec-WebSocket-Protocol: \(subprotocol)\r\n".utf8)
-    guard line.count < Int(arguments.pointee.max_len), let end = arguments.pointee.p else { return -1 }
-    UnsafeMutableRawPointer(end).copyMemory(from: line, byteCount: line.count)
-    arguments.pointee.p = end + line.count
-    return 0
-  }
-
-  private func writable() -> Int32 {
-    guard let wsi else { return -1 }
-    if lws_partial_buffered(wsi) != 0 {
-      lws_callback_on_writable(wsi)
-      return 0
-    }
-    if closing != nil {
-      sendClose()
-      return 0
-    }
-    if wantsPing {
-      wantsPing = false
-      ping()
-      if wantsPing || lws_partial_buffered(wsi) != 0 {
-        lws_callback_on_writable(wsi)
-        return 0
+      guard !output.isWritten else { break }
+      let written = output.written
+      let moved = output.bytes.withUnsafeBytes { buffer in
+        buffer.baseAddress.map { wire.write($0 + written, buffer.count - written) } ?? .blocked
+      }
+      switch moved {
+      case .bytes(let count): output.written += count
+      case .blocked: return
+      case .ended, .failed: return abort()
       }
     }
-    if wantsWritable {
-      wantsWritable = false
-      connection.handler?.writable(connection)
-    }
-    return 0
+    self.output = nil
+    if output.owesWritable, isOpen { connection.handler?.writable(connection) }
+    settle()
   }
 
-  private func received(_ data: UnsafeMutableRawPointer?, _ count: Int) {
-    guard isOpen, let wsi else { return }
-    connection.lastHeard = loop.now
-    if lws_frame_is_binary(wsi) != 0 {
-      close(code: 1003, reason: "binary messages are not accepted")
-      return
-    }
-    // At a chunk, count + remaining is what is left of the frame: refuse before it is all here.
-    let remaining = lws_remaining_packet_payload(wsi)
-    guard message.count + count + remaining <= maxMessageBytes else {
-      close(code: 1009, reason: "message longer than \(maxMessageBytes) bytes")
-      return
-    }
-    if let data { message.append(contentsOf: UnsafeRawBufferPointer(start: data, count: count)) }
-    // The last chunk can be empty.
-    guard remaining == 0, lws_is_final_fragment(wsi) != 0 else { return }
-    let whole = message
-    message = []
-    guard String(validating: whole, as: UTF8.self) != nil else {
-      close(code: 1007, reason: "text is not valid UTF-8")
-      return
-    }
-    connection.handler?.received(text: whole, connection)
+  /// After each change: whoever has nothing pending may be written to directly, and whoever has ended and said so leaves.
+  private func settle() {
+    guard output == nil, !isOver else { return }
+    if ending?.isSettled == true { return leave() }
+    if let path, ending == nil { server.loop.directPaths.open(path) }
   }
 
-  /// 0 lets lws answer with the peer's code; -1 ends the connection.
-  private func peerCloses(_ data: UnsafeMutableRawPointer?, _ count: Int) -> Int32 {
-    // Our close frame is out and this is its answer, or both crossed.
-    guard closing == nil else { return -1 }
-    guard peerClosing == nil else { return 0 }
-    peerClosing = closeFrame(UnsafeRawBufferPointer(start: data, count: data == nil ? 0 : count))
-    return 0
+  private func updateEvents() {
+    guard !isOver else { return }
+    var wanted: Wire.Events = ending?.isSettled == true ? [] : .readable
+    if let output, !isHeld, !output.isWritten || output.owesWritable { wanted.insert(.writable) }
+    wire.want(wanted)
+  }
+
+  // MARK: - Reading
+
+  func isReady(_ wire: Wire, _ events: Wire.Events) {
+    if events.contains(.failed) { return abort() }
+    if events.contains(.writable) { flush() }
+    if events.contains(.readable) { read() }
+    updateEvents()
+  }
+
+  private func read() {
+    guard !isOver, ending?.isSettled != true else { return }
+    switch server.scratch.withUnsafeMutableBytes({ wire.read(into: $0) }) {
+    case .blocked: return
+    case .ended, .failed: return abort()
+    case .bytes(let count):
+      connection.lastHeard = server.loop.now
+      let reader = self.reader ?? FrameReader(maxMessageBytes: server.options.maxMessageBytes)
+      self.reader = reader
+      reader.append(server.scratch.prefix(count))
+      let wasFull = output != nil
+      isHeld = true
+      understand(reader)
+      if reader.isIdle || ending?.isSettled == true { self.reader = nil }
+      release(wasFull: wasFull)
+    }
+  }
+
+  private func understand(_ reader: FrameReader) {
+    do throws(FrameReader.Violation) {
+      while !isOver, ending?.isSettled != true, let event = try reader.next() { take(event) }
+    } catch {
+      // After our own close frame there is nothing more to say.
+      if let ending { return ending.isSettled = true }
+      let body = [UInt8(error.code >> 8), UInt8(error.code & 0xff)] + Array(error.reason.utf8)
+      let deadline = server.loop.now + Self.closingSeconds
+      begin(Ending(code: error.code, reason: error.reason, deadline: deadline, isSettled: true), body)
+    }
+  }
+
+  private func take(_ event: FrameReader.Event) {
+    switch event {
+    case .text(let text): if isOpen { connection.handler?.received(text: text, connection) }
+    case .pong: connection.handler?.ponged(connection)
+    case .ping(let payload):
+      guard isOpen else { return }
+      let frame = [0x8a, UInt8(payload.count)] + payload
+      if let output, !isHeld || output.bytes.count >= Self.heldBytes {
+        output.pong = frame
+      } else {
+        put(frame)
+      }
+    case .close(let body):
+      // The answer to ours, or both crossed.
+      if let ending { return ending.isSettled = true }
+      let said = body.withUnsafeBytes(closeFrame)
+      let deadline = server.loop.now + Self.closingSeconds
+      begin(Ending(code: said.code, reason: said.reason, deadline: deadline, isSettled: true), body)
+    }
+  }
+
+  // MARK: - The end
+
+  private func begin(_ ending: Ending, _ body: [UInt8]) {
+    self.ending = ending
+    if let path { server.loop.directPaths.block(path) }
+    server.closeBegan(self)
+    put([0x88, UInt8(body.count)] + body)
+  }
+
+  /// Everything is said: the peer's rest is read for a moment, see ``Farewell``.
+  private func leave() {
+    gone()
+    server.replace(self, with: Farewell(wire, server: server))
+  }
+
+  func check(_ now: Double) {
+    if let ending, ending.deadline < now { abort() }
+  }
+
+  func drain() {}
+
+  func abort() {
+    guard !isOver else { return }
+    gone()
+    wire.close()
+    server.forget(self)
   }
 
   private func gone() {
-    guard descriptor >= 0 else { return }
-    descriptor = -1
-    killer?.cancel()
-    killer = nil
-    let code = closing?.code ?? peerClosing?.code
-    let reason = closing?.reason ?? peerClosing?.reason ?? ""
-    if let context = try? loop.websocketsContext() { context.release(self) }
+    isOver = true
+    if let path { server.loop.directPaths.block(path) }
+    server.closeBegan(self)
+    output = nil
+    reader = nil
     let connection = self.connection
-    let whenGone = self.whenGone
-    loop.soon {
-      whenGone()
-      connection.ended(code: code, reason: reason)
-    }
+    let (code, reason) = (ending?.code, ending?.reason ?? "")
+    server.loop.soon { connection.ended(code: code, reason: reason) }
   }
 }

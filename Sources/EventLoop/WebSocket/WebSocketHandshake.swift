@@ -1,10 +1,11 @@
-// Why: a handshake is checked here and then written anew for lws with the five headers it needs. What lws
-// would drop without an answer (unknown subprotocols, lib/roles/ws/server-ws.c, lws_process_ws_upgrade) gets
-// a real answer, and nothing a peer sent reaches lws' HTTP parser, whose upgrade paths had memory faults
-// after 4.1.6. Extensions are not offered to lws, so permessage-deflate stays off.
+// Why: every refusal of a handshake is a real answer, with a reason in it. No extension is agreed on, so permessage-deflate
+// stays off: a frame is then the same bytes for everybody.
+
+import COpenSSL
 
 enum WebSocketHandshake {
-  case accepted(bytes: [UInt8], subprotocol: String?)
+  /// `answer` is the whole 101 response.
+  case accepted(answer: [UInt8], subprotocol: String?)
   case refused(HTTPResponse)
 
   static func check(_ head: HTTPHead, subprotocols: [String]) -> WebSocketHandshake {
@@ -29,10 +30,23 @@ enum WebSocketHandshake {
     guard offered.isEmpty || chosen != nil else {
       return .refused(.refusal(400, "UnknownSubprotocol"))
     }
-    let text =
-      "GET / HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
-      + "sec-websocket-key: \(key)\r\nsec-websocket-version: 13\r\n\r\n"
-    return .accepted(bytes: Array(text.utf8), subprotocol: chosen)
+    var text =
+      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+      + "Sec-WebSocket-Accept: \(accept(key))\r\n"
+    if let chosen { text += "Sec-WebSocket-Protocol: \(chosen)\r\n" }
+    text += "\r\n"
+    return .accepted(answer: Array(text.utf8), subprotocol: chosen)
+  }
+
+  /// What proves that the key was read (RFC 6455 section 4.2.2).
+  static func accept(_ key: String) -> String {
+    let text = Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)
+    var digest = [UInt8](repeating: 0, count: 20)
+    EVP_Digest(text, text.count, &digest, nil, EVP_sha1(), nil)
+    // 20 bytes are 28 characters, and a zero.
+    var encoded = [UInt8](repeating: 0, count: 29)
+    EVP_EncodeBlock(&encoded, digest, Int32(digest.count))
+    return String(decoding: encoded.prefix(28), as: UTF8.self)
   }
 
   private static func isBase64Byte(_ byte: UInt8) -> Bool {

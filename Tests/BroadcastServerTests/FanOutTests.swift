@@ -1,0 +1,80 @@
+import BroadcastServer
+import TestSupport
+import Testing
+
+@Suite struct FanOutTests {
+  private func publish(_ number: Int, pad: Int = 0) -> String {
+    let filler = String(repeating: "x", count: pad)
+    return #"{"type":"publish","channel":"final","priority":10,"expiration":0,"#
+      + #""aps":{"timestamp":\#(number),"event":"update","content-state":{"home":\#(number),"pad":"\#(filler)"}}}"#
+  }
+
+  private func numbers(_ subscriber: SubscriberSocket, _ count: Int) throws -> [Int?] {
+    try (0..<count).map { _ in try subscriber.receive("message").seq }
+  }
+
+  @Test("messages that come in one read reach every subscriber once and in order, and each is counted")
+  func together() throws {
+    try withServer {
+      $0.definitions = [try unlimited("final")]
+    } _: { server in
+      let subscribers = try (0..<60).map { _ in try SubscriberSocket(server, streamOf: "final") }
+      for subscriber in subscribers { _ = try subscriber.receive("subscribed") }
+      let publisher = try SubscriberSocket(sessionOn: server)
+      publisher.socket.write((1...20).flatMap { clientFrame(1, Array(publish($0).utf8)) })
+      for subscriber in subscribers { #expect(try numbers(subscriber, 20) == Array(1...20)) }
+      for _ in 1...20 { _ = try publisher.receive("published") }
+      #expect(try server.report("final").counts.written == 60 * 20)
+    }
+  }
+
+  @Test("a session that subscribes between two messages of one read hears the second, and behind its answer")
+  func subscribesBetween() throws {
+    try withServer {
+      $0.definitions = [try unlimited("final")]
+    } _: { server in
+      let early = try SubscriberSocket(server, streamOf: "final")
+      _ = try early.receive("subscribed")
+      let session = try SubscriberSocket(sessionOn: server)
+      let subscribe = #"{"type":"subscribe","channel":"final"}"#
+      let unsubscribe = #"{"type":"unsubscribe","channel":"final"}"#
+      session.socket.write(
+        [publish(1), subscribe, publish(2), publish(3), unsubscribe, publish(4)].flatMap {
+          clientFrame(1, Array($0.utf8))
+        })
+      var seen: [String] = []
+      for _ in 0..<8 {
+        let frame = try session.receive()
+        seen.append("\(frame.type) \(frame.type == "published" ? "" : frame.seq.map(String.init) ?? "-")")
+      }
+      let heard = seen.filter { $0 != "published " }
+      // What was published before it left is still its own.
+      #expect(heard == ["subscribed 1", "message 2", "message 3", "unsubscribed -"])
+      #expect(try numbers(early, 4) == [1, 2, 3, 4])
+    }
+  }
+
+  @Test("a subscriber whose socket is full in the middle of several messages gets whole frames, in order")
+  func cutInTheMiddle() throws {
+    try withServer {
+      $0.definitions = [try unlimited("final")]
+    } _: { server in
+      let slow = try SubscriberSocket(server, streamOf: "final", receiveBuffer: 4_096)
+      let quick = try SubscriberSocket(server, streamOf: "final")
+      for subscriber in [slow, quick] { _ = try subscriber.receive("subscribed") }
+      let publisher = try SubscriberSocket(sessionOn: server)
+      var last = 0
+      for _ in 0..<160 {
+        publisher.socket.write(
+          (last + 1...last + 10).flatMap { clientFrame(1, Array(publish($0, pad: 4_500).utf8)) })
+        for _ in 0..<10 { _ = try publisher.receive("published") }
+        #expect(try numbers(quick, 10) == Array(last + 1...last + 10))
+        last += 10
+      }
+      var seen: [Int] = []
+      while seen.last != last { seen.append(try #require(slow.receive("message").seq)) }
+      #expect(seen == seen.sorted() && Set(seen).count == seen.count)
+      #expect(seen.count < last, "the kernel swallowed everything: publish more")
+    }
+  }
+}
