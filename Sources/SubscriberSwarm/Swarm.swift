@@ -60,6 +60,9 @@ public final class Swarm {
   private let addressLength: socklen_t
   private let host: String
 
+  /// The smallest receive buffer that Linux makes is 2,304 bytes; 536 is the smallest segment that all of IPv4 takes (RFC
+  /// 879).
+  private static let narrow: (receiveBuffer: Int32, segment: Int32) = (2_304, 536)
   private static let readable = UInt32(EPOLLIN.rawValue)
   private static let writable = UInt32(EPOLLOUT.rawValue)
   private static let broken = UInt32(EPOLLERR.rawValue | EPOLLHUP.rawValue)
@@ -106,18 +109,22 @@ public final class Swarm {
   ///
   /// - Parameters:
   ///   - path: encoded, with its query.
-  ///   - receiveBuffer: bytes that the kernel keeps for a reader that doesn't read; nil for the system's own choice.
+  ///   - isNarrow: whether the kernel is to keep little for a reader that doesn't read, so that the server notices soon.
   /// - Returns: nil when the system gives no descriptor, or the connection is refused at once.
-  public func connect(path: String, tag: Int, receiveBuffer: Int32? = nil) -> ID? {
+  public func connect(path: String, tag: Int, isNarrow: Bool = false) -> ID? {
     let socket = Glibc.socket(
       Int32(address.ss_family), Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue),
       0)
     guard socket >= 0 else { return nil }
     var on: Int32 = 1
     setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
-    if var bytes = receiveBuffer {
-      // Before connect(): the window that is offered depends on it (tcp(7)).
+    if isNarrow {
+      // Before connect(): the window and the segment size that are offered depend on them (tcp(7)). The far end's send buffer
+      // grows with its segments, and those of loopback have 64 KB: it would hold a megabyte.
+      var bytes = Self.narrow.receiveBuffer
       setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
+      var segment = Self.narrow.segment
+      setsockopt(socket, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, socklen_t(MemoryLayout<Int32>.size))
     }
     var address = address
     let connected = withUnsafePointer(to: &address) {

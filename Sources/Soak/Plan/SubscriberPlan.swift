@@ -74,8 +74,9 @@ public struct SubscriberPlan: Sendable, IteratorProtocol {
     if soonest == due.dismiss {
       // The dismissed device stays connected for a while: nothing may reach it.
       let gone = min(quietAfter, soonest + random.between(1, 4))
-      follows = [(gone, .leave), (gone + 0.05, .arrive)]
-      draw(from: gone + 0.05)
+      let arrival = min(quietAfter, gone + 0.05)
+      follows = [(gone, .leave), (arrival, .arrive)]
+      draw(from: arrival)
       return (soonest, .dismiss)
     }
     if soonest == due.offline {

@@ -22,6 +22,22 @@ public struct SoakArrival: Sendable, Hashable {
   /// Whether it ends the activity.
   public var isEnd: Bool
 
+  /// Notes a delivery.
+  public init(
+    position: StreamPosition, number: Int?, digest: UInt64, uniqueID: String, priority: Priority,
+    sent: Double, timestamp: Int64, isIrreplaceable: Bool, isEnd: Bool
+  ) {
+    self.position = position
+    self.number = number
+    self.digest = digest
+    self.uniqueID = uniqueID
+    self.priority = priority
+    self.sent = sent
+    self.timestamp = timestamp
+    self.isIrreplaceable = isIrreplaceable
+    self.isEnd = isEnd
+  }
+
   /// Reads a message frame.
   public init(_ frame: MessageFrame) {
     position = frame.position
@@ -113,6 +129,8 @@ public enum Observation: Sendable {
   case wentStale(subscriber: Int, staleDate: Double, clock: Double)
   /// The device's clock jumped to a time.
   case clockJumped(subscriber: Int, to: Double)
+  /// The card is gone, and the device is about to unsubscribe: what arrives until that is confirmed is taken in silence.
+  case leaving(subscriber: Int)
   /// The server confirmed that the device, which has dismissed its card, is subscribed no more.
   case dismissed(subscriber: Int)
   /// The device acknowledged what it received since it last did.

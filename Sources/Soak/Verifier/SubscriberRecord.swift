@@ -17,6 +17,8 @@ struct SubscriberRecord {
   /// The timestamp that its activity shows.
   var timestamp: Int64?
   var hasEnded = false
+  /// Whether its card is gone.
+  var isLeaving = false
   /// Whether it unsubscribed because its card was dismissed.
   var isDismissed = false
   /// What it must hold soon, because it came back.

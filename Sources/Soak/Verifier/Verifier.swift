@@ -92,6 +92,9 @@ public struct Verifier: Sendable {
     case .wentStale(let subscriber, let staleDate, let clock):
       wentStale(subscriber, staleDate, clock, at: now)
     case .clockJumped(let subscriber, let clock): subscribers[subscriber].jumpedTo = clock
+    case .leaving(let subscriber):
+      subscribers[subscriber].isLeaving = true
+      subscribers[subscriber].owes = nil
     case .dismissed(let subscriber):
       subscribers[subscriber].isDismissed = true
       subscribers[subscriber].owes = nil
@@ -220,7 +223,9 @@ public struct Verifier: Sendable {
     subscribers[subscriber].isDismissed = false
     // What was let out before doesn't concern this connection.
     subscribers[subscriber].lastSent = now
-    if settings[channel].storagePolicy == .latest, !subscribers[subscriber].hasEnded {
+    if settings[channel].storagePolicy == .latest, !subscribers[subscriber].hasEnded,
+      !subscribers[subscriber].isLeaving
+    {
       subscribers[subscriber].owes = (position, now + tolerance.newest + excuse(at: now))
       owing.insert(subscriber)
     }
@@ -449,7 +454,7 @@ public struct Verifier: Sendable {
       notDisplayed(subscriber, arrival, at: now, "as after the end, which it is not")
     case .nothing:
       // A card that is gone takes messages in silence until the server has heard of it.
-      guard !record.hasEnded else { return }
+      guard !record.hasEnded, !record.isLeaving else { return }
       notDisplayed(subscriber, arrival, at: now, "without a word")
     }
   }

@@ -50,8 +50,6 @@ struct SoakText {
 extension SoakRun {
   /// Seconds between two acknowledgements of a device: at most some 2,000 a second from all.
   private var acknowledgementInterval: Double { max(1, Double(settings.subscribers) / 2_000) }
-  /// Bytes that the kernel keeps for one that stops reading: little, so that the server notices soon.
-  private static let slowReceiveBuffer: Int32 = 4_096
 
   // MARK: By plan
 
@@ -134,7 +132,7 @@ extension SoakRun {
     var path = "/v1/channels/\(ChannelID.pathSegment(publishers[device.plan.channel].id))/events"
     if let position = device.position { path += "?epoch=\(position.epoch)&seq=\(position.sequence)" }
     devices[index].connection = swarm.connect(
-      path: path, tag: index, receiveBuffer: device.plan.isSlow ? Self.slowReceiveBuffer : nil)
+      path: path, tag: index, isNarrow: device.plan.isSlow)
     if devices[index].connection == nil { retry(index, at: now) }
   }
 
@@ -153,7 +151,10 @@ extension SoakRun {
 
   private func connectionEnded(_ index: Int, at now: Double) {
     devices[index].connection = nil
+    // A card that is gone needs no connection.
+    if devices[index].activity?.state == .dismissed { devices[index].isDone = true }
     devices[index].isSubscribed = false
+    devices[index].isUnsubscribing = false
     devices[index].isPaused = false
     devices[index].received = (0, [], [], [])
     devices[index].unanswered = []
@@ -172,7 +173,13 @@ extension SoakRun {
   }
 
   private func unsubscribe(_ index: Int) {
-    guard let connection = devices[index].connection, !devices[index].isUnsubscribing else { return }
+    verifier.observe(.leaving(subscriber: index), at: now)
+    guard let connection = devices[index].connection else {
+      // Without a connection there is nothing to leave: it just doesn't come back.
+      devices[index].isDone = true
+      return
+    }
+    guard devices[index].isSubscribed, !devices[index].isUnsubscribing else { return }
     devices[index].isUnsubscribing = true
     swarm?.send(ClientFrame.unsubscribe(publishers[devices[index].plan.channel].id), on: connection)
   }
@@ -213,6 +220,8 @@ extension SoakRun {
       verifier.observe(
         .subscribed(subscriber: index, position: subscribed.position, resumed: devices[index].position),
         at: now)
+      // The card went while the connection came about.
+      if devices[index].activity?.state == .dismissed { unsubscribe(index) }
     case .unsubscribed:
       devices[index].isDone = true
       devices[index].isSubscribed = false

@@ -263,7 +263,7 @@ final class SoakRun {
   private func beginFlood(at now: Double) {
     count(fault: "flood of one client")
     meter.event = "flood"
-    flood = swarm?.connect(path: "/v1/events", tag: Self.floodTag, receiveBuffer: 4_096)
+    flood = swarm?.connect(path: "/v1/events", tag: Self.floodTag, isNarrow: true)
   }
 
   func sendFlood(_ connection: Swarm.ID) {
