@@ -147,7 +147,7 @@ extension SoakSettings {
     let settings = ChannelSettings(
       app: .scores, storagePolicy: channel % 2 == 0 ? .none : .latest, frequentUpdates: true,
       budget: FrequencyBudget(
-        capacity: max(10, Int(immediate * 20)), refillPerHour: refill, overBudget: policies[channel / 2 % 4]),
+        capacity: max(5, Int(immediate * 5)), refillPerHour: refill, overBudget: policies[channel / 2 % 4]),
       windows: DeliveryWindows(considerate: 1, passive: 2),
       publishRate: PublishRate(
         perSecond: max(20, rate * 4), burst: max(40, Int(rate * 8) + 2 * burstSize)))

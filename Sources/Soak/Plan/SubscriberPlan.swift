@@ -87,7 +87,7 @@ public struct SubscriberPlan: Sendable, IteratorProtocol {
       return (soonest, .goOffline)
     }
     if soonest == due.stall {
-      let again = min(quietAfter, soonest + random.between(2, 12))
+      let again = min(quietAfter, soonest + random.between(4, 20))
       follows = [(again, .readAgain)]
       postpone(to: again)
       due.stall = again + random.wait(mean: Self.means.stall)

@@ -18,6 +18,11 @@ struct Plot {
     case count, seconds, bytes, percent, perSecond
 
     func text(_ value: Double) -> String {
+      guard value != 0 else { return "0" }
+      return written(value)
+    }
+
+    private func written(_ value: Double) -> String {
       switch self {
       case .count:
         value >= 10_000

@@ -209,7 +209,7 @@ public struct ReportPage {
     .line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}.area{fill:currentColor;opacity:.13}
     .c1{color:var(--c1)}.c2{color:var(--c2)}.c3{color:var(--c3)}.c4{color:var(--c4)}.c5{color:var(--c5)}.c6{color:var(--c6)}
     .tables{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,340px),1fr));gap:14px;margin-top:14px;align-items:start}
-    .tables>div{padding:16px;overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
+    .tables>div{padding:16px;overflow-x:auto}.tables>div:first-child{grid-column:1/-1}table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
     th{font-weight:400;text-align:left;white-space:nowrap}td{text-align:right;padding:3px 0 3px 14px;white-space:nowrap}tr:first-child td{color:var(--dim)}
     tr.bad{color:var(--bad)}.violations,.note{padding:14px 18px;margin:0 0 14px}.violations{border-color:var(--bad)}.violations li{font-size:13.5px}
     .note{border-color:var(--c3)}footer{color:var(--dim);font-size:13px;padding-top:18px;padding-bottom:28px}
