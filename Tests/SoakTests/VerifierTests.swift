@@ -208,6 +208,16 @@ struct VerifierTests {
     expect(.newest, recording, subscriber: Recording.returning, sequence: 7)
   }
 
+  @Test("a newer message that comes before the stored one, which makes up for it")
+  func newestSkipped() {
+    var recording = Recording()
+    recording.lose(8, to: Recording.returning)
+    // Less than two seconds after the return.
+    recording.change(9, to: Recording.returning) { _, _, at in at = 1_009.5 }
+    recording.events.sort { $0.at < $1.at }
+    expect(.newest, recording, subscriber: Recording.returning, sequence: 7)
+  }
+
   @Test("a message after the dismissal")
   func afterDismissal() {
     var recording = Recording()

@@ -128,6 +128,8 @@ extension Verifier {
       return violate(
         rule, channel, subscriber, arrival.position, at: now, "it comes after seq \(last.sequence)")
     }
+    // The stored message comes before anything newer.
+    if record.mayGetStored { judgeReturn(subscriber, at: now) }
     subscribers[subscriber].position = arrival.position
     check(.gap)
     if sequence > last.sequence + 1 {

@@ -68,8 +68,9 @@ extension SoakRun {
       guard devices[index].activity != nil else { return }
       count(fault: "card dismissed")
       let clock = clock(index, now)
+      let staleDate = devices[index].activity?.staleDate
       let changes = devices[index].activity?.dismiss(at: clock) ?? []
-      note(changes, index, at: now)
+      note(changes, of: staleDate, index, at: now)
       unsubscribe(index)
     }
   }
@@ -146,18 +147,21 @@ extension SoakRun {
   func wake(_ index: Int, at now: Double) {
     devices[index].wakeAt = .infinity
     let clock = clock(index, now)
+    let staleDate = devices[index].activity?.staleDate
     let changes = devices[index].activity?.advance(to: clock) ?? []
-    note(changes, index, at: now)
+    note(changes, of: staleDate, index, at: now)
     if devices[index].activity?.state == .dismissed { unsubscribe(index) }
     look(index, at: now)
   }
 
-  func note(_ changes: [LiveActivity.Change], _ index: Int, at now: Double) {
+  /// Tells of a flip to stale, with the stale date that the message had: the change's own time is what is to be verified.
+  func note(_ changes: [LiveActivity.Change], of staleDate: Date?, _ index: Int, at now: Double) {
+    guard let staleDate else { return }
     for change in changes where change.cause == .staleDate {
       totals.staleFlips += 1
       verifier.observe(
         .wentStale(
-          subscriber: index, staleDate: change.at.timeIntervalSince1970,
+          subscriber: index, staleDate: staleDate.timeIntervalSince1970,
           clock: clock(index, now).timeIntervalSince1970), at: now)
     }
   }

@@ -64,6 +64,7 @@ extension SoakRun {
   ) {
     totals.deliveries += 1
     let clock = clock(index, now)
+    let staleDate = devices[index].activity?.staleDate
     let changes = devices[index].activity?.receive(payload, at: clock) ?? []
     var shown = Shown.nothing
     for change in changes {
@@ -74,7 +75,7 @@ extension SoakRun {
       default: break
       }
     }
-    note(changes.filter { $0.cause == .staleDate }, index, at: now)
+    note(changes, of: staleDate, index, at: now)
     verifier.observe(.received(subscriber: index, arrival, shown), at: now)
     devices[index].position = arrival.position
     if arrival.sent >= devices[index].countsFrom {
