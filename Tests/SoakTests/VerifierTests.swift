@@ -218,6 +218,15 @@ struct VerifierTests {
     expect(.newest, recording, subscriber: Recording.returning, sequence: 7)
   }
 
+  @Test("who subscribed before the first message owes nothing when that comes")
+  func beforeTheFirst() {
+    var recording = Recording()
+    recording.lose(1, to: Recording.returning)
+    recording.lose(2, to: Recording.returning)
+    recording.lose(3, to: Recording.returning)
+    #expect(recording.judged().counts[.newest] == nil)
+  }
+
   @Test("a message after the dismissal")
   func afterDismissal() {
     var recording = Recording()

@@ -94,7 +94,8 @@ struct ChannelLedger {
 
   /// The newest timestamp among the stored messages up to a sequence number, as far back as matters.
   func newestStored(upTo sequence: Int) -> Int64? {
-    (max(1, sequence - 255)...max(1, sequence)).compactMap { number in
+    guard sequence > 0 else { return nil }
+    return (max(1, sequence - 255)...sequence).compactMap { number in
       guard let entry = numbers[number].flatMap({ entries[$0] }), entry.sent.isStored else { return nil }
       return entry.sent.timestamp
     }.max()
