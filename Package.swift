@@ -33,6 +33,11 @@ let package = Package(
     // Raw sockets, programs and waiting, for the tests that need a far end.
     .target(name: "TestSupport", path: "Tests/TestSupport"),
 
+    // Thousands of WebSocket connections of one process, for the soak.
+    .systemLibrary(name: "CEpoll"),
+    .target(name: "SubscriberSwarm", dependencies: ["CEpoll"]),
+    .testTarget(name: "SubscriberSwarmTests", dependencies: ["SubscriberSwarm", "TestSupport"]),
+
     // Rules without I/O.
     .target(name: "BroadcastChannels"),
     .testTarget(name: "BroadcastChannelsTests", dependencies: ["BroadcastChannels"]),
@@ -47,6 +52,11 @@ let package = Package(
       name: "PhoneScreenTests", dependencies: ["PhoneScreen", "BroadcastChannels", "LiveActivities"],
       exclude: ["Snapshots"]),
     .target(name: "SubscriberProtocol", dependencies: ["BroadcastChannels"]),
+    .target(
+      name: "Soak",
+      dependencies: ["BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol"]),
+    .testTarget(
+      name: "SoakTests", dependencies: ["Soak", "BroadcastChannels", "MatchScripts", "TestSupport"]),
     .testTarget(name: "SimulationTests", dependencies: ["BroadcastChannels", "LiveActivities"]),
 
     // Who may publish and subscribe, and the server's own certificate.
@@ -82,7 +92,7 @@ let package = Package(
       dependencies: [
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
         "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal",
-        "Credentials",
+        "Credentials", "Soak", "SubscriberSwarm",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["touchline", "TestSupport"]),
     // APNs libraries and HTTP/2 clients that know nothing of this program; deploy/setup --tests installs them.

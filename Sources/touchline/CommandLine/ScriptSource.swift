@@ -38,7 +38,7 @@ enum ScriptSource {
     }
   }
 
-  private static func load(path: String) throws -> (MatchScript, ChannelDefinition?, String?) {
+  static func load(path: String) throws -> (MatchScript, ChannelDefinition?, String?) {
     let bytes = try Files.read(path)
     let script: MatchScript
     do throws(Findings) {

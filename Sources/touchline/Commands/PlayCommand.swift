@@ -208,7 +208,7 @@ private final class Player {
 
 extension ChannelDefinition {
   /// The same rules for a match that is played faster than real: what takes an hour there takes less here.
-  fileprivate func running(at speed: Double) -> ChannelDefinition {
+  func running(at speed: Double) -> ChannelDefinition {
     var definition = self
     definition.settings.budget.refillPerHour = min(3_600_000, settings.budget.refillPerHour * speed)
     definition.settings.windows.considerate = settings.windows.considerate / speed

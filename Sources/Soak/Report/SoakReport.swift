@@ -1,0 +1,270 @@
+import Foundation
+
+/// What a run found and measured. Its JSON is `report.json`; docs/soak-report.schema.json describes it.
+public struct SoakReport: Sendable, Codable {
+  /// The version of the format.
+  public var format = 1
+  /// The program that made it, with its version.
+  public var program: String
+  /// When the run began, in Unix seconds.
+  public var started: Double
+  /// How long it ran, in seconds.
+  public var seconds: Double
+  /// The settings; with the same ones the plan is the same.
+  public var settings: SoakSettings
+  /// The profile's name, when one was chosen.
+  public var profile: String?
+  /// The script's name, when one was played.
+  public var script: String?
+  /// Whether it ended before its time.
+  public var endedEarly: Bool
+  /// Where the server was, and whether it was the soak's own.
+  public var server: String
+  /// The verdict.
+  public var verdict: SoakVerdict
+  /// Totals.
+  public var totals: SoakTotals
+  /// From when a message was due to its arrival: messages that were delivered at once.
+  public var latency: LatencySummary
+  /// The same from when it was really sent, which hides the time in which a publisher could not send.
+  public var latencyFromSending: LatencySummary
+  /// From the end of a delivery window to the arrival.
+  public var windowLatency: LatencySummary
+  /// From when a message was due to the server's answer.
+  public var publishLatency: LatencySummary
+  /// What the server cost; nil when it is not on this machine.
+  public var serverCost: ServerCost?
+  /// What the soak cost, and whether it was the bottleneck.
+  public var soakCost: SoakCost
+  /// The course of the run.
+  public var samples: [SoakSample]
+
+  /// Makes a report.
+  public init(
+    program: String, started: Double, seconds: Double, settings: SoakSettings, profile: String?,
+    script: String?, endedEarly: Bool, server: String, verdict: SoakVerdict, totals: SoakTotals,
+    latency: LatencySummary, latencyFromSending: LatencySummary, windowLatency: LatencySummary,
+    publishLatency: LatencySummary, serverCost: ServerCost?, soakCost: SoakCost, samples: [SoakSample]
+  ) {
+    self.program = program
+    self.started = started
+    self.seconds = seconds
+    self.settings = settings
+    self.profile = profile
+    self.script = script
+    self.endedEarly = endedEarly
+    self.server = server
+    self.verdict = verdict
+    self.totals = totals
+    self.latency = latency
+    self.latencyFromSending = latencyFromSending
+    self.windowLatency = windowLatency
+    self.publishLatency = publishLatency
+    self.serverCost = serverCost
+    self.soakCost = soakCost
+    self.samples = samples
+  }
+
+  /// The report as JSON, the keys in their order.
+  public func json() throws -> Data {
+    let encoder = JSONEncoder()
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return try encoder.encode(self)
+  }
+}
+
+/// Whether the rules held.
+public struct SoakVerdict: Sendable, Codable {
+  /// Whether nothing failed.
+  public var passed: Bool
+  /// Each rule, how often it was held against something, and how often it did not hold.
+  public var rules: [RuleCount]
+  /// The first violations.
+  public var violations: [Violation]
+  /// Conditions of `--fail-on` that were met, in words.
+  public var failedConditions: [String]
+  /// Messages of which nothing can be said, because the server stopped or nobody reliable was connected.
+  public var undecided: Int
+
+  /// One rule's counts.
+  public struct RuleCount: Sendable, Codable {
+    /// The rule.
+    public var rule: SoakRule
+    /// How often it was checked.
+    public var checks: Int
+    /// How often it did not hold.
+    public var violations: Int
+  }
+
+  /// Takes the verdict of a verifier.
+  public init(_ verifier: Verifier, failedConditions: [String]) {
+    rules = SoakRule.allCases.map {
+      RuleCount(rule: $0, checks: verifier.checks[$0] ?? 0, violations: verifier.counts[$0] ?? 0)
+    }
+    violations = verifier.violations
+    self.failedConditions = failedConditions
+    undecided = verifier.undecided
+    passed = verifier.violationCount == 0 && failedConditions.isEmpty
+  }
+
+  /// How many violations there were.
+  public var violationCount: Int { rules.reduce(0) { $0 + $1.violations } }
+}
+
+/// Sums over a run.
+public struct SoakTotals: Sendable, Codable, Hashable {
+  /// Messages that publishers sent.
+  public var published = 0
+  /// Messages that were accepted, by outcome.
+  public var outcomes: [String: Int] = [:]
+  /// Messages that were refused, by reason.
+  public var refusals: [String: Int] = [:]
+  /// Messages that arrived at subscribers.
+  public var deliveries = 0
+  /// Bytes that arrived at subscribers.
+  public var bytes = 0
+  /// Messages that slow subscribers missed, rightly.
+  public var conflated = 0
+  /// Subscriptions that came to stand.
+  public var subscriptions = 0
+  /// Connections that came about.
+  public var connections = 0
+  /// Connections that did not.
+  public var failedConnections = 0
+  /// Connections that the server closed, by code.
+  public var closeCodes: [String: Int] = [:]
+  /// Faults that were made, by kind.
+  public var faults: [String: Int] = [:]
+  /// Acknowledgements that were sent.
+  public var acknowledgements = 0
+  /// Flips from active to stale.
+  public var staleFlips = 0
+
+  /// Makes empty sums.
+  public init() {}
+}
+
+/// What the server cost.
+public struct ServerCost: Sendable, Codable, Hashable {
+  /// Seconds of CPU.
+  public var cpuSeconds: Double
+  /// Microseconds of CPU a delivery; nil without deliveries.
+  public var cpuMicrosPerDelivery: Double?
+  /// The most resident memory, in bytes.
+  public var maxResidentBytes: Int
+  /// Resident memory before the first subscriber, in bytes.
+  public var firstResidentBytes: Int
+  /// How resident memory grew in the second half of the run, in bytes an hour (least squares); nil for a run of less than 2
+  /// minutes, or one in which the server was restarted.
+  public var residentSlopePerHour: Double?
+
+  /// Makes a cost.
+  public init(
+    cpuSeconds: Double, cpuMicrosPerDelivery: Double?, maxResidentBytes: Int, firstResidentBytes: Int,
+    residentSlopePerHour: Double?
+  ) {
+    self.cpuSeconds = cpuSeconds
+    self.cpuMicrosPerDelivery = cpuMicrosPerDelivery
+    self.maxResidentBytes = maxResidentBytes
+    self.firstResidentBytes = firstResidentBytes
+    self.residentSlopePerHour = residentSlopePerHour
+  }
+}
+
+/// What the soak itself cost.
+public struct SoakCost: Sendable, Codable, Hashable {
+  /// Seconds of CPU.
+  public var cpuSeconds: Double
+  /// Microseconds of CPU a delivery, everything included; nil without deliveries.
+  public var cpuMicrosPerDelivery: Double?
+  /// The most resident memory, in bytes.
+  public var maxResidentBytes: Int
+  /// How late its own clock's ticks were, in seconds: at p99 and at most.
+  public var lagP99: Double
+  /// The most that a tick was late, in seconds.
+  public var lagMax: Double
+  /// What it says when it, and not the server, limits what was measured; nil otherwise.
+  public var bottleneck: String?
+
+  /// Makes a cost.
+  public init(
+    cpuSeconds: Double, cpuMicrosPerDelivery: Double?, maxResidentBytes: Int, lagP99: Double, lagMax: Double,
+    wallSeconds: Double, latencyP99: Double
+  ) {
+    self.cpuSeconds = cpuSeconds
+    self.cpuMicrosPerDelivery = cpuMicrosPerDelivery
+    self.maxResidentBytes = maxResidentBytes
+    self.lagP99 = lagP99
+    self.lagMax = lagMax
+    let share = wallSeconds > 0 ? cpuSeconds / wallSeconds : 0
+    if share > 0.85 {
+      bottleneck =
+        "the soak used \(Decimals.text(share * 100, 0)) % of its one core: latencies are its own, too; take fewer subscribers or a lower rate"
+    } else if lagP99 > 0.05, lagP99 > latencyP99 / 2 {
+      bottleneck =
+        "the soak's own loop was late by \(Decimals.milliseconds(lagP99)) at p99: latencies are its own, too"
+    } else {
+      bottleneck = nil
+    }
+  }
+}
+
+/// One moment of a run: what happened since the one before, and how things stand.
+public struct SoakSample: Sendable, Codable, Hashable {
+  /// Seconds from the start.
+  public var at: Double = 0
+  /// Messages published a second.
+  public var published: Double = 0
+  /// Deliveries a second.
+  public var delivered: Double = 0
+  /// Messages that waited in a window, or were demoted, a second.
+  public var windowed: Double = 0
+  /// Messages that were refused or dropped over budget, a second.
+  public var overBudget: Double = 0
+  /// Tokens that are left of the channels' budgets, in percent of all; nil before the first answer.
+  public var budgetLeft: Double?
+  /// Latency from when a message was due; nil without deliveries.
+  public var latency: LatencySummary?
+  /// Subscriptions that stand.
+  public var subscribed = 0
+  /// Subscribers that should stand, by plan.
+  public var wanted = 0
+  /// Activities whose state is current.
+  public var fresh = 0
+  /// Activities whose state is stale.
+  public var stale = 0
+  /// Activities that ended, or whose card is gone.
+  public var ended = 0
+  /// Resident memory of the server, in bytes; nil when it is not on this machine, or is restarting.
+  public var serverResident: Int?
+  /// CPU of the server, in percent of one core.
+  public var serverCPU: Double?
+  /// CPU of the soak, in percent of one core.
+  public var soakCPU: Double = 0
+  /// The most that the soak's own clock was late, in seconds.
+  public var soakLag: Double = 0
+  /// Violations so far.
+  public var violations = 0
+  /// What happened, for a mark on the plots: a restart, a burst.
+  public var event: String?
+
+  /// Makes an empty one.
+  public init() {}
+}
+
+extension [SoakSample] {
+  /// The slope of the server's memory in the second half, in bytes an hour, by least squares.
+  public var residentSlopePerHour: Double? {
+    guard let last = self.last, last.at >= 120 else { return nil }
+    let points = filter { $0.at >= last.at / 2 }.compactMap { sample in
+      sample.serverResident.map { (x: sample.at, y: Double($0)) }
+    }
+    guard points.count >= 10 else { return nil }
+    let x = points.reduce(0) { $0 + $1.x } / Double(points.count)
+    let y = points.reduce(0) { $0 + $1.y } / Double(points.count)
+    let spread = points.reduce(0) { $0 + ($1.x - x) * ($1.x - x) }
+    guard spread > 0 else { return nil }
+    return points.reduce(0) { $0 + ($1.x - x) * ($1.y - y) } / spread * 3_600
+  }
+}

@@ -1,0 +1,76 @@
+import BroadcastChannels
+import Foundation
+
+/// Judges a channel's deliveries in the order of their numbers: the budget of priority 10 and the delivery windows.
+///
+/// It is a second implementation on purpose, from the rule's own words: in any span of `t` seconds at most `capacity +
+/// refill × t` messages at priority 10 are let out. That holds for every span exactly if a leaky bucket, which drains at
+/// the refill's rate, never rises above the capacity.
+struct BudgetJudge {
+  /// What is judged of a delivery.
+  struct Delivered {
+    let sequence: Int
+    let number: Int
+    let sent: Double
+    let priority: Priority
+    let outcome: Outcome
+    let isIrreplaceable: Bool
+  }
+
+  private let settings: ChannelSettings
+  private var used: Double = 0
+  private var usedAt: Double = -.infinity
+  private var lastWindow: Double = -.infinity
+  private var kept = 0
+
+  init(_ settings: ChannelSettings) { self.settings = settings }
+
+  /// A server that starts anew starts with full buckets and no window.
+  mutating func reset() { self = BudgetJudge(settings) }
+
+  /// What is wrong with a delivery; nil when it keeps the rules.
+  mutating func judge(_ delivery: Delivered) -> (rule: SoakRule, detail: String)? {
+    switch delivery.outcome {
+    case .dropped:
+      return (.unexpected, "message \(delivery.number) was answered \"dropped\", and was delivered")
+    case .superseded:
+      return (.unexpected, "message \(delivery.number) was answered \"superseded\", and was delivered")
+    case .delivered: return delivery.priority == .immediate ? spend(delivery) : nil
+    case .windowed, .demoted: return collect(delivery)
+    }
+  }
+
+  private mutating func spend(_ delivery: Delivered) -> (rule: SoakRule, detail: String)? {
+    guard let capacity = settings.budget.capacity else { return nil }
+    let passed = max(0, delivery.sent - usedAt)
+    used = max(0, used - passed * settings.budget.refillPerHour / 3_600) + 1
+    usedAt = delivery.sent
+    // A hair for the six digits of `sent`.
+    guard used > Double(capacity) + 0.01 else { return nil }
+    used = Double(capacity)
+    return (
+      .budget,
+      "message \(delivery.number) at priority 10 goes beyond a budget of \(capacity) and \(Decimals.text(settings.budget.refillPerHour, 0)) an hour"
+    )
+  }
+
+  /// Plain updates that waited are let out together at the end of a window, and the next window's end is at least a
+  /// shortest window away. Only a window full of alerts ends early.
+  private mutating func collect(_ delivery: Delivered) -> (rule: SoakRule, detail: String)? {
+    let shortest = min(settings.windows.considerate, settings.windows.passive)
+    guard !delivery.isIrreplaceable else {
+      kept += 1
+      return nil
+    }
+    defer {
+      lastWindow = delivery.sent
+      kept = 0
+    }
+    let gap = delivery.sent - lastWindow
+    guard gap > 0.000_01, gap < shortest - 0.005, kept <= Limits.windowKeeps else { return nil }
+    return (
+      .window,
+      "message \(delivery.number), which was answered \"\(delivery.outcome.rawValue)\", follows a window's end after \(Decimals.text(gap, 3)) s; a window lasts at least \(Decimals.text(shortest, 1)) s"
+    )
+  }
+}

@@ -1,0 +1,42 @@
+import BroadcastChannels
+
+/// What the verifier knows of one place among the subscribers.
+struct SubscriberRecord {
+  let channel: Int
+  let isWitness: Bool
+  /// Where it stands; nil while it is not subscribed.
+  var position: StreamPosition?
+  /// Until the first message after `subscribed`: the stored one may come, unless it was seen already.
+  var mayGetStored = false
+  /// Where it stood before it came back.
+  var resumed: StreamPosition?
+  /// When the message that it received last was let out.
+  var lastSent: Double = -.infinity
+  /// When it stopped reading, and from when on it read again.
+  var stall: (from: Double, to: Double)?
+  /// The timestamp that its activity shows.
+  var timestamp: Int64?
+  var hasEnded = false
+  /// Whether its card is gone.
+  var isLeaving = false
+  /// Whether it unsubscribed because its card was dismissed.
+  var isDismissed = false
+  /// What it must hold soon, because it came back.
+  var owes: (position: StreamPosition, by: Double)?
+  /// The device's clock right after its last jump.
+  var jumpedTo: Double = -.infinity
+
+  init(channel: Int, isWitness: Bool) {
+    self.channel = channel
+    self.isWitness = isWitness
+  }
+
+  /// A new device takes the place.
+  mutating func replace() { self = SubscriberRecord(channel: channel, isWitness: isWitness) }
+
+  /// Whether what was let out between two moments may have been conflated, because it read nothing then.
+  func wasSlow(between start: Double, and end: Double, grace: Double) -> Bool {
+    guard let stall else { return false }
+    return stall.from <= end && start <= stall.to + grace
+  }
+}

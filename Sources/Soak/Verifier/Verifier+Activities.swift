@@ -1,0 +1,108 @@
+import BroadcastChannels
+
+/// Who is connected, what its activity must hold, and what it showed.
+extension Verifier {
+  mutating func subscribed(
+    _ subscriber: Int, _ position: StreamPosition, _ resumed: StreamPosition?, at now: Double
+  ) {
+    let channel = subscribers[subscriber].channel
+    subscribers[subscriber].position = position
+    subscribers[subscriber].resumed = resumed
+    subscribers[subscriber].mayGetStored = settings[channel].storagePolicy == .latest
+    subscribers[subscriber].stall = nil
+    subscribers[subscriber].isDismissed = false
+    // What was let out before doesn't concern this connection.
+    subscribers[subscriber].lastSent = now
+    if settings[channel].storagePolicy == .latest, !subscribers[subscriber].hasEnded,
+      !subscribers[subscriber].isLeaving
+    {
+      subscribers[subscriber].owes = (position, now + tolerance.newest + excuse(at: now))
+      owing.insert(subscriber)
+    }
+    if subscribers[subscriber].isWitness, let since = ledgers[channel].blindSince {
+      ledgers[channel].blind.append(since...now)
+      if ledgers[channel].blind.count > 256 { ledgers[channel].blind.removeFirst() }
+      ledgers[channel].blindSince = nil
+    }
+  }
+
+  mutating func disconnected(_ subscriber: Int, at now: Double) {
+    let record = subscribers[subscriber]
+    subscribers[subscriber].position = nil
+    subscribers[subscriber].owes = nil
+    subscribers[subscriber].stall = nil
+    if record.isWitness, ledgers[record.channel].blindSince == nil {
+      ledgers[record.channel].blindSince = now
+    }
+  }
+
+  mutating func judgeReturn(_ subscriber: Int, at now: Double) {
+    let record = subscribers[subscriber]
+    guard let owes = record.owes else { return }
+    subscribers[subscriber].owes = nil
+    let ledger = ledgers[record.channel]
+    guard owes.position.epoch == ledger.epoch, let newest = ledger.newestStored(upTo: owes.position.sequence)
+    else { return }
+    check(.newest)
+    guard (record.timestamp ?? .min) < newest else { return }
+    violate(
+      .newest, record.channel, subscriber, owes.position, at: now,
+      "it came back at seq \(owes.position.sequence) and holds the state of \(record.timestamp.map(String.init) ?? "no message"); the newest stored one is of \(newest)"
+    )
+  }
+
+  mutating func judgeShown(_ subscriber: Int, _ arrival: SoakArrival, _ shown: Shown, at now: Double) {
+    let record = subscribers[subscriber]
+    guard !record.isDismissed else { return }
+    check(.notDisplayed)
+    switch shown {
+    case .displayed:
+      check(.afterEnd)
+      if record.hasEnded {
+        violate(
+          .afterEnd, record.channel, subscriber, arrival.position, at: now,
+          "the activity had ended, and shows the message")
+      }
+      if let held = record.timestamp, arrival.timestamp < held {
+        violate(
+          .order, record.channel, subscriber, arrival.position, at: now,
+          "the activity shows the state of \(arrival.timestamp) in place of the newer one of \(held)")
+      }
+      subscribers[subscriber].timestamp = arrival.timestamp
+      if arrival.isEnd { subscribers[subscriber].hasEnded = true }
+    case .ignoredOlder:
+      guard record.timestamp ?? .min <= arrival.timestamp else { return }
+      notDisplayed(subscriber, arrival, at: now, "as older than it is")
+    case .ignoredAfterEnd:
+      guard !record.hasEnded else { return }
+      notDisplayed(subscriber, arrival, at: now, "as after the end, which it is not")
+    case .nothing:
+      // A card that is gone takes messages in silence until the server has heard of it.
+      guard !record.hasEnded, !record.isLeaving else { return }
+      notDisplayed(subscriber, arrival, at: now, "without a word")
+    }
+  }
+
+  mutating func notDisplayed(_ subscriber: Int, _ arrival: SoakArrival, at now: Double, _ why: String) {
+    violate(
+      .notDisplayed, subscribers[subscriber].channel, subscriber, arrival.position, at: now,
+      "the message was received, and passed over \(why)")
+  }
+
+  mutating func wentStale(_ subscriber: Int, _ staleDate: Double, _ clock: Double, at now: Double) {
+    check(.stale)
+    let record = subscribers[subscriber]
+    let due = max(staleDate, record.jumpedTo)
+    let allowed = tolerance.stale + excuse(at: now)
+    if clock < staleDate - 0.001 {
+      violate(
+        .stale, record.channel, subscriber, record.position, at: now,
+        "stale \(Decimals.text(staleDate - clock, 3)) s before its stale date")
+    } else if clock - due > allowed {
+      violate(
+        .stale, record.channel, subscriber, record.position, at: now,
+        "stale \(Decimals.text(clock - due, 3)) s after its stale date; \(Decimals.text(allowed, 3)) s are allowed"
+      )
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import BroadcastChannels
+
+/// What publishers were answered, and what the server's own records say.
+extension Verifier {
+  mutating func accepted(
+    _ channel: Int, _ number: Int, _ uniqueID: String, _ outcome: Outcome, _ isRepetition: Bool,
+    _ again: Bool, at now: Double
+  ) {
+    guard var entry = ledgers[channel].entries[number] else { return }
+    if again {
+      check(.publishedTwice)
+      if !isRepetition || entry.uniqueID != uniqueID {
+        violate(
+          .publishedTwice, channel, nil, nil, at: now,
+          "message \(number) was sent twice under one request id and answered as \(entry.uniqueID ?? "–") and \(uniqueID)"
+        )
+      }
+    }
+    entry.uniqueID = entry.uniqueID ?? uniqueID
+    entry.outcome = entry.outcome ?? outcome
+    ledgers[channel].entries[number] = entry
+  }
+
+  /// The last word on a message: what was accepted must have been let out, or superseded.
+  mutating func settle(_ entry: LedgerEntry, _ channel: Int, at now: Double) {
+    let ledger = ledgers[channel]
+    guard let outcome = entry.outcome, !entry.isRefused, outcome != .dropped, outcome != .superseded else {
+      return
+    }
+    let longest = max(settings[channel].windows.considerate, settings[channel].windows.passive)
+    let patience = longest + tolerance.delivery
+    guard ledger.isWatched(from: entry.sentAt - 1, for: patience + 1),
+      !stops.contains(where: { (entry.sentAt - 1...entry.sentAt + patience).contains($0) }),
+      entry.sentAt + patience <= now
+    else {
+      if entry.position == nil { undecided += 1 }
+      return
+    }
+    check(entry.sent.isIrreplaceable ? .alertLost : .lost)
+    guard entry.position == nil else { return }
+    if entry.sent.isIrreplaceable {
+      violate(
+        .alertLost, channel, nil, nil, at: now,
+        "message \(entry.sent.number), an \(entry.sent.isEnd ? "end" : "alert"), was answered \"\(outcome.rawValue)\" and reached nobody"
+      )
+    } else if outcome == .delivered || !isSuperseded(entry, ledger) {
+      violate(
+        .lost, channel, nil, nil, at: now,
+        "message \(entry.sent.number) was answered \"\(outcome.rawValue)\" and reached nobody, and nothing as new took its place"
+      )
+    }
+  }
+
+  func isSuperseded(_ entry: LedgerEntry, _ ledger: ChannelLedger) -> Bool {
+    // Mostly by one of the next; a dictionary look-up each.
+    (entry.sent.number + 1...entry.sent.number + 512).contains { number in
+      guard let other = ledger.entries[number], other.position != nil else { return false }
+      return other.sent.timestamp >= entry.sent.timestamp
+    }
+  }
+
+  mutating func judgeBudget(_ channel: Int, at now: Double) {
+    var ledger = ledgers[channel]
+    guard ledger.newestSequence > 0, (ledger.nextJudged ?? 1) <= ledger.newestSequence else { return }
+    // Moved out and in again, so that nothing is copied.
+    ledgers[channel] = ChannelLedger(settings[channel])
+    defer { ledgers[channel] = ledger }
+    var next = ledger.nextJudged ?? ledger.numbers.keys.min() ?? 1
+    if ledger.nextJudged == nil { ledger.judge.reset() }
+    var found: [(rule: SoakRule, detail: String, sequence: Int)] = []
+    while next <= ledger.newestSequence {
+      guard let entry = ledger.numbers[next].flatMap({ ledger.entries[$0] }), let letOut = entry.letOut else {
+        // Somebody who joined has seen a later number already; its turn comes, or nobody sees it.
+        if ledger.newestSequence - next < 64 { break }
+        next += 1
+        continue
+      }
+      guard let outcome = entry.outcome else {
+        // The answer is still on its way; after a while it is lost with its connection.
+        if now - entry.sentAt < tolerance.delivery { break }
+        next += 1
+        continue
+      }
+      if let stop = stops.last, stop < letOut, stop >= (ledger.judgedAt ?? .infinity) { ledger.judge.reset() }
+      ledger.judgedAt = letOut
+      check(outcome == .delivered ? .budget : .window)
+      let delivered = BudgetJudge.Delivered(
+        sequence: next, number: entry.sent.number, sent: letOut, priority: entry.sent.priority,
+        outcome: outcome, isIrreplaceable: entry.sent.isIrreplaceable)
+      if let problem = ledger.judge.judge(delivered), !isNearStop(letOut, channel) {
+        found.append((problem.rule, problem.detail, next))
+      }
+      next += 1
+    }
+    ledger.nextJudged = next
+    for problem in found {
+      violate(
+        problem.rule, channel, nil, StreamPosition(epoch: ledger.epoch, sequence: problem.sequence), at: now,
+        problem.detail)
+    }
+  }
+
+  /// What waits in a window is let out early when the server stops.
+  func isNearStop(_ moment: Double, _ channel: Int) -> Bool {
+    stops.contains { abs($0 - moment) < settings[channel].windows.passive + 1 }
+  }
+
+  mutating func record(
+    _ channel: Int, _ number: Int, _ written: Int, _ acknowledged: Int, _ displayed: Int, at now: Double
+  ) {
+    guard let entry = ledgers[channel].entries[number] else { return }
+    check(.record)
+    let position = entry.position
+    if written < entry.received {
+      violate(
+        .record, channel, nil, position, at: now,
+        "message \(number) was written to \(written) subscribers, and \(entry.received) received it")
+    }
+    for (name, count, mine) in [
+      ("acknowledged", acknowledged, entry.acknowledged), ("displayed", displayed, entry.displayed),
+    ] where !(mine.confirmed...max(mine.confirmed, mine.sent)).contains(count) {
+      violate(
+        .record, channel, nil, position, at: now,
+        "message \(number): the server counts \(count) \(name); \(mine.confirmed) were confirmed and \(mine.sent) sent"
+      )
+    }
+  }
+}
+
+extension Verifier {
+  /// How many messages of a channel can be asked for: those of the newest counting that were let out, the newest first.
+  public func questions(channel: Int, atMost most: Int, after: Double) -> [(number: Int, uniqueID: String)] {
+    let entries = ledgers[channel].entries.values.filter { entry in
+      entry.uniqueID != nil && entry.letOut.map { $0 > after } ?? false
+        && entry.position?.epoch == ledgers[channel].epoch
+    }
+    return entries.sorted { $0.sent.number > $1.sent.number }.prefix(most).compactMap { entry in
+      entry.uniqueID.map { (entry.sent.number, $0) }
+    }
+  }
+}

@@ -1,0 +1,153 @@
+// Why: a soak that only counts bytes proves nothing. This one hears what publishers sent and were answered, and what each
+// simulated device received, showed and acknowledged, and holds both against the rules. It knows nothing of the server's
+// code, but for the numbers of a channel's settings; it reads no clock; and a recorded run can be given to it again, with
+// one thing broken, which is how its tests know that it sees.
+
+import BroadcastChannels
+
+/// Holds a soak run against the rules.
+public struct Verifier: Sendable {
+  /// Seconds within which things must happen that take a moment.
+  public struct Tolerance: Sendable, Codable, Hashable {
+    /// From a stale date to the flip on the card.
+    public var stale: Double = 0.25
+    /// From a subscription to holding the newest state.
+    public var newest: Double = 2
+    /// From reading again to having caught up.
+    public var catchingUp: Double = 3
+    /// From a publish to its delivery, beyond the delivery window.
+    public var delivery: Double = 5
+
+    /// Makes the stated tolerances.
+    public init() {}
+  }
+
+  /// The tolerances that it judges by.
+  public let tolerance: Tolerance
+  /// The first violations, in the order in which they were noticed.
+  public internal(set) var violations: [Violation] = []
+  /// How many there were of each rule.
+  public internal(set) var counts: [SoakRule: Int] = [:]
+  /// How often each rule was held against something.
+  public internal(set) var checks: [SoakRule: Int] = [:]
+  /// Messages that slow subscribers missed because newer ones took their place.
+  public internal(set) var conflated = 0
+  /// Messages that came back too late to say anything of, or were seen by nobody.
+  public internal(set) var undecided = 0
+
+  /// Violations that are kept with their details.
+  public static let kept = 1_000
+
+  let start: Double
+  let settings: [ChannelSettings]
+  var ledgers: [ChannelLedger]
+  var subscribers: [SubscriberRecord]
+  var stops: [Double] = []
+  /// Until when the soak's own standstill excuses lateness, and how long it was.
+  var lag: (seconds: Double, until: Double) = (0, -.infinity)
+  var owing: Set<Int> = []
+
+  /// Prepares to judge a run.
+  ///
+  /// - Parameters:
+  ///   - start: the run's beginning, in Unix seconds.
+  ///   - channels: each channel's rules.
+  ///   - subscribers: the channel of each place, and whether it is the channel's witness.
+  public init(
+    start: Double, channels: [ChannelSettings], subscribers: [(channel: Int, isWitness: Bool)],
+    tolerance: Tolerance = Tolerance()
+  ) {
+    self.start = start
+    self.tolerance = tolerance
+    settings = channels
+    ledgers = channels.map { ChannelLedger($0) }
+    for index in ledgers.indices { ledgers[index].blindSince = -.infinity }
+    self.subscribers = subscribers.map { SubscriberRecord(channel: $0.channel, isWitness: $0.isWitness) }
+  }
+
+  /// How many violations there were.
+  public var violationCount: Int { counts.values.reduce(0, +) }
+
+  /// Takes in what happened at a moment, in Unix seconds.
+  public mutating func observe(_ observation: Observation, at now: Double) {
+    switch observation {
+    case .sent(let channel, let sent):
+      for old in ledgers[channel].add(LedgerEntry(sent: sent, sentAt: now)) { settle(old, channel, at: now) }
+    case .accepted(let channel, let number, let uniqueID, let outcome, let isRepetition, let again):
+      accepted(channel, number, uniqueID, outcome, isRepetition, again, at: now)
+    case .refused(let channel, let number): ledgers[channel].entries[number]?.isRefused = true
+    case .arrived(let subscriber): subscribers[subscriber].replace()
+    case .subscribed(let subscriber, let position, let resumed):
+      subscribed(subscriber, position, resumed, at: now)
+    case .disconnected(let subscriber): disconnected(subscriber, at: now)
+    case .stalled(let subscriber):
+      let from = subscribers[subscriber].stall.map { old in
+        // Not caught up yet from the one before: both are one.
+        subscribers[subscriber].lastSent < old.to ? old.from : now
+      }
+      subscribers[subscriber].stall = (from ?? now, .infinity)
+      subscribers[subscriber].owes = nil
+    case .readAgain(let subscriber): subscribers[subscriber].stall?.to = now
+    case .received(let subscriber, let arrival, let shown): received(subscriber, arrival, shown, at: now)
+    case .wentStale(let subscriber, let staleDate, let clock):
+      wentStale(subscriber, staleDate, clock, at: now)
+    case .clockJumped(let subscriber, let clock): subscribers[subscriber].jumpedTo = clock
+    case .leaving(let subscriber):
+      subscribers[subscriber].isLeaving = true
+      subscribers[subscriber].owes = nil
+    case .dismissed(let subscriber):
+      subscribers[subscriber].isDismissed = true
+      subscribers[subscriber].owes = nil
+    case .acknowledged(let subscriber, let numbers, let displayed):
+      let channel = subscribers[subscriber].channel
+      for number in numbers { ledgers[channel].entries[number]?.acknowledged.sent += 1 }
+      for number in displayed { ledgers[channel].entries[number]?.displayed.sent += 1 }
+    case .confirmed(let subscriber, let numbers, let displayed):
+      let channel = subscribers[subscriber].channel
+      for number in numbers { ledgers[channel].entries[number]?.acknowledged.confirmed += 1 }
+      for number in displayed { ledgers[channel].entries[number]?.displayed.confirmed += 1 }
+    case .record(let channel, let number, let written, let acknowledged, let displayed):
+      record(channel, number, written, acknowledged, displayed, at: now)
+    case .serverStopped: stops.append(now)
+    case .lagged(let seconds):
+      if seconds >= lag.seconds || now > lag.until { lag = (seconds, now + 2) }
+    }
+  }
+
+  /// Judges what has come due. Call it some ten times a second.
+  public mutating func advance(to now: Double) {
+    for channel in ledgers.indices { judgeBudget(channel, at: now) }
+    for subscriber in owing where subscribers[subscriber].owes.map({ $0.by <= now }) ?? true {
+      owing.remove(subscriber)
+      judgeReturn(subscriber, at: now)
+    }
+  }
+
+  /// Judges what is left at the end of the run. Nothing may be observed afterwards.
+  public mutating func finish(at now: Double) {
+    advance(to: now)
+    for channel in ledgers.indices {
+      for number in ledgers[channel].entries.keys.sorted() {
+        if let entry = ledgers[channel].entries[number] { settle(entry, channel, at: now) }
+      }
+      undecided += ledgers[channel].missed.count
+    }
+  }
+
+  /// How late things may be because the soak stood still.
+  func excuse(at now: Double) -> Double { now <= lag.until ? lag.seconds : 0 }
+
+  mutating func violate(
+    _ rule: SoakRule, _ channel: Int, _ subscriber: Int?, _ position: StreamPosition?, at now: Double,
+    _ detail: String
+  ) {
+    counts[rule, default: 0] += 1
+    guard violations.count < Self.kept else { return }
+    violations.append(
+      Violation(
+        rule: rule, channel: channel, subscriber: subscriber, sequence: position?.sequence,
+        epoch: position?.epoch, at: now - start, detail: detail))
+  }
+
+  mutating func check(_ rule: SoakRule) { checks[rule, default: 0] += 1 }
+}

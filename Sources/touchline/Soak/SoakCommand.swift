@@ -1,0 +1,72 @@
+import EventLoop
+import Foundation
+import Soak
+
+/// `touchline soak`: thousands of simulated activities, faults, and a verdict.
+enum SoakCommand: Command {
+  static let usage = CommandUsage(
+    name: "soak", synopsis: "[--profile NAME] [OPTIONS]",
+    summary: "Put thousands of simulated activities on channels, and verify the rules.",
+    options: [
+      Option(
+        "--profile", "NAME",
+        "smoke (20 s), match (a script at speed), kick-off, goal (bursts) or overnight; options win over it"),
+      Option("--channels", "N", "channels, each with a publisher (default 4)"),
+      Option("--subscribers", "N", "simulated activities, spread over the channels (default 200)"),
+      Option("--rate", "R", "messages a second into each channel (default 2)"),
+      Option("--script", "FILE", "play a match script into each channel instead"),
+      Option("--speed", "N", "how many times faster than real the script is played (default 1)"),
+      Option("--duration", "D", "how long, such as 30s, 10m or 8h (default 60s)"),
+      Option("--ramp", "D", "the time over which the subscribers arrive (default 5s)"),
+      Option("--mix", "WEIGHTS", "how often each priority is chosen (default 10=6,5=3,1=1)"),
+      Option("--churn", "PCT", "percent of the subscribers that are replaced in a minute (default 10)"),
+      Option("--slow", "PCT", "percent that stop reading now and then (default 2)"),
+      Option("--offline", "PCT", "percent that go offline now and then, and resume (default 5)"),
+      Option("--stale-in", "D", "from a message to its stale date; 0 for none (default 30s)"),
+      Option(
+        "--restart-server", "N", "restart the soak's own server so often, every other time with SIGKILL"),
+      Option("--no-faults", nil, "cut no connections, let no clock jump, send nothing twice, flood nothing"),
+      Option("--server", "URL", "a server that runs already, on this machine (default: a server of its own)"),
+      Option("--allow-remote", "HOST", "let --server be another machine: name its host again"),
+      Option("--seed", "N", "make the same choices again (default: another one each time; it is printed)"),
+      Option("--report", "DIR", "write report.json and report.html there"),
+      Option("--fail-on", "LIST", "fail also beyond these: p99=50ms,max=1s,rss=300,failed-connections=0"),
+    ],
+    notes: """
+      Every subscriber runs the rules of a real activity: what it shows, when it is stale, how it ends. What it received
+      and showed is held against what the publishers sent: order and gaps, conflation only for the slow and never of an
+      alert or an end, budgets and windows, stale dates, the newest state after coming back, nothing after the end or a
+      dismissal, acknowledgements, and the bytes themselves. A violation is printed with its seed, channel, seq and time.
+
+      Exit 0: everything held. 1: a violation, or a condition of --fail-on. 2: the command line makes no sense. Ctrl-C ends
+      early, with the verdict of what ran. docs/soak-report.schema.json describes report.json.
+      """,
+    examples: [
+      "touchline soak --profile smoke",
+      "touchline soak --subscribers 5000 --duration 30m --restart-server 2 --report soak",
+      "touchline soak --script Channels/nba-finals-2016.match.jsonl --speed 300 --subscribers 1000",
+      "touchline soak --server http://127.0.0.1:8080 --seed 17 --fail-on p99=50ms",
+    ])
+
+  static func run(_ arguments: Arguments) throws -> Int32 {
+    let options = try SoakOptions(arguments)
+    if let folder = options.report {
+      do {
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+      } catch {
+        throw CommandFailure("\(folder) can't be made: \(error.localizedDescription)")
+      }
+    }
+    EventLoop.raiseDescriptorLimit()
+    var limit = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    let wanted = options.settings.subscribers + options.settings.channels + 64
+    guard limit.rlim_cur >= rlim_t(wanted) else {
+      throw CommandFailure(
+        "\(options.settings.subscribers) subscribers need \(wanted) descriptors, and this process may open \(limit.rlim_cur); raise the hard limit (ulimit -Hn), or take fewer"
+      )
+    }
+    let run = try SoakRun(options)
+    return try run.run()
+  }
+}

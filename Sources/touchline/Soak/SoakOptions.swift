@@ -1,0 +1,167 @@
+import BroadcastChannels
+import BroadcastClient
+import Foundation
+import MatchScripts
+import Soak
+
+/// What a soak was asked to do.
+struct SoakOptions {
+  var settings = SoakSettings()
+  var profile: SoakProfile?
+  var script: (name: String, script: MatchScript, definition: ChannelDefinition?)?
+  /// The server; nil for one of the soak's own.
+  var server: ServerAddress?
+  var report: String?
+  var conditions: [FailCondition] = []
+
+  init(_ arguments: Arguments) throws {
+    _ = try arguments.positional(0...0, "no argument")
+    profile = try arguments.value("--profile", SoakProfile.allCases.map(\.rawValue).joined(separator: ", ")) {
+      SoakProfile(rawValue: $0)
+    }
+    settings = profile?.settings ?? SoakSettings()
+    try readNumbers(arguments)
+    try readScript(arguments)
+    try readServer(arguments)
+    report = arguments["--report"]
+    conditions = try arguments.value("--fail-on", FailCondition.rule, FailCondition.read) ?? []
+    if let problem = settings.problem { throw arguments.error(problem) }
+  }
+
+  private mutating func readNumbers(_ arguments: Arguments) throws(UsageError) {
+    func count(_ name: String) throws(UsageError) -> Int? {
+      try arguments.value(name, "a whole number") { Int($0) }
+    }
+    func number(_ name: String) throws(UsageError) -> Double? {
+      try arguments.value(name, "a number") { text in Double(text).flatMap { $0.isFinite ? $0 : nil } }
+    }
+    func percent(_ name: String) throws(UsageError) -> Double? {
+      try arguments.value(name, "percent, such as 5 or 5%,") { text in
+        Double(text.hasSuffix("%") ? text.dropLast() : text[...])
+      }
+    }
+    settings.seed =
+      try arguments.value("--seed", "a whole number") { UInt64($0) } ?? UInt64.random(in: 1...999_999)
+    settings.channels = try count("--channels") ?? settings.channels
+    settings.subscribers = try count("--subscribers") ?? settings.subscribers
+    settings.rate = try number("--rate") ?? settings.rate
+    settings.speed = try number("--speed") ?? settings.speed
+    settings.duration = try ClientOptions.duration("--duration", arguments) ?? settings.duration
+    settings.ramp =
+      try ClientOptions.duration("--ramp", arguments) ?? min(settings.ramp, settings.duration / 2)
+    settings.staleIn = try ClientOptions.duration("--stale-in", arguments) ?? settings.staleIn
+    settings.mix =
+      try arguments.value("--mix", "weights such as 10=6,5=3,1=1", { PriorityMix($0) }) ?? settings.mix
+    settings.churn = try percent("--churn") ?? settings.churn
+    settings.slow = try percent("--slow") ?? settings.slow
+    settings.offline = try percent("--offline") ?? settings.offline
+    if arguments.has("--no-faults") { settings.faults = false }
+    settings.restarts =
+      try arguments.value("--restart-server", "how many times, from 0 to 100,") { text in
+        Int(text).flatMap { (0...100).contains($0) ? $0 : nil }
+      } ?? settings.restarts
+  }
+
+  private mutating func readScript(_ arguments: Arguments) throws {
+    guard let path = arguments["--script"] ?? (profile == .match ? Self.shippedScript : nil) else {
+      if profile == .match {
+        throw arguments.error("the profile match needs --script FILE, such as one of Channels/")
+      }
+      return
+    }
+    if arguments.has("--rate") { throw arguments.error("--rate and --script don't go together") }
+    let (loaded, definition, _) = try ScriptSource.load(path: path)
+    guard !loaded.steps.isEmpty else { throw CommandFailure("\(path) has no message") }
+    script = (URL(fileURLWithPath: path).lastPathComponent, loaded, definition)
+    // A script has its own end, unless a duration says at which speed it fits.
+    if arguments.has("--duration"), !arguments.has("--speed") {
+      settings.speed = max(0.1, loaded.duration / settings.duration)
+    }
+    settings.duration = max(2, loaded.duration / settings.speed)
+    settings.ramp = min(settings.ramp, settings.duration / 2)
+  }
+
+  /// The script that the profile `match` plays where it is at hand: in a clone of the repository.
+  private static var shippedScript: String? {
+    let path = "Channels/world-cup-final-2022.match.jsonl"
+    return FileManager.default.fileExists(atPath: path) ? path : nil
+  }
+
+  private mutating func readServer(_ arguments: Arguments) throws(UsageError) {
+    server = try arguments.value("--server", ServerAddress.rule) { ServerAddress($0) }
+    guard let server else {
+      if arguments.has("--allow-remote") { throw arguments.error("--allow-remote goes with --server") }
+      return
+    }
+    guard !server.isSecure else {
+      throw arguments.error("--server is \(server); a soak speaks http, without TLS")
+    }
+    guard !arguments.has("--restart-server") else {
+      throw arguments.error("--restart-server restarts the soak's own server; leave out --server")
+    }
+    settings.restarts = 0
+    if let host = arguments["--allow-remote"] {
+      guard host == server.host else {
+        throw arguments.error("--allow-remote names \(host), and --server \(server.host); name the same host")
+      }
+    } else if !Self.isLoopback(server.host) {
+      throw arguments.error(
+        "\(server.host) is not this machine; a soak is a load, and whoever runs that server must want it: add --allow-remote \(server.host)"
+      )
+    }
+  }
+
+  private static func isLoopback(_ host: String) -> Bool {
+    if host == "localhost" || host == "[::1]" { return true }
+    let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+    return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+  }
+}
+
+/// A condition of `--fail-on`.
+struct FailCondition {
+  static let rule = "conditions such as p99=50ms,max=1s,rss=300 (MB),failed-connections=0"
+  private static let names = ["p50", "p90", "p99", "p99.9", "max", "rss", "failed-connections", "bottleneck"]
+
+  let name: String
+  let most: Double
+
+  static func read(_ text: String) -> [FailCondition]? {
+    var conditions: [FailCondition] = []
+    for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+      let pair = part.split(separator: "=", maxSplits: 1).map(String.init)
+      guard let name = pair.first, names.contains(name) else { return nil }
+      if name == "bottleneck", pair.count == 1 {
+        conditions.append(FailCondition(name: name, most: 0))
+        continue
+      }
+      guard pair.count == 2 else { return nil }
+      let isTime = name.hasPrefix("p") || name == "max"
+      guard let most = isTime ? DurationText.seconds(pair[1]) : Double(pair[1]), most >= 0 else { return nil }
+      conditions.append(FailCondition(name: name, most: most))
+    }
+    return conditions
+  }
+
+  /// What was found, in words, when the condition is met; nil otherwise.
+  func failure(
+    _ latency: LatencySummary, _ totals: SoakTotals, _ server: ServerCost?, _ soak: SoakCost
+  ) -> String? {
+    func beyond(_ value: Double, _ show: (Double) -> String) -> String? {
+      value > most ? "\(name) is \(show(value)); --fail-on allows \(show(most))" : nil
+    }
+    switch name {
+    case "p50": return beyond(latency.p50, Decimals.milliseconds)
+    case "p90": return beyond(latency.p90, Decimals.milliseconds)
+    case "p99": return beyond(latency.p99, Decimals.milliseconds)
+    case "p99.9": return beyond(latency.p999, Decimals.milliseconds)
+    case "max": return beyond(latency.max, Decimals.milliseconds)
+    case "rss":
+      return server.flatMap { cost in
+        beyond(Double(cost.maxResidentBytes) / 1_048_576) { "\(Decimals.text($0, 1)) MB" }
+      }
+    case "failed-connections": return beyond(Double(totals.failedConnections)) { Decimals.text($0, 0) }
+    default: return soak.bottleneck
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import Soak
+import Testing
+
+@Suite("The soak's statistics")
+struct StatisticsTests {
+  @Test("percentiles are ranks: of 1 to 100 ms, p50 is the 50th value and p99 the 99th, to within a bucket")
+  func percentiles() {
+    var histogram = LatencyHistogram()
+    for milliseconds in 1...100 { histogram.record(Double(milliseconds) / 1_000) }
+    #expect(histogram.count == 100)
+    #expect(abs(histogram.mean - 0.0505) < 1e-9)
+    for (percent, value) in [(1.0, 0.001), (50, 0.050), (90, 0.090), (99, 0.099), (100, 0.100)] {
+      let found = histogram.percentile(percent)
+      #expect(found >= value && found <= value * 1.008, "p\(percent) is \(found)")
+    }
+    #expect(histogram.maximum == 0.1)
+  }
+
+  @Test("a bucket never understates, and overstates by less than 0.8 percent", arguments: 0..<32)
+  func precision(_ power: Int) {
+    for micros in [1 << power, (1 << power) + (1 << power) / 3, (2 << power) - 1] {
+      var histogram = LatencyHistogram()
+      histogram.record(Double(micros) / 1e6)
+      histogram.record(10_000)
+      let found = histogram.percentile(50) * 1e6
+      #expect(found > Double(micros) - 0.5 && found <= Double(micros) * 1.008 + 0.5)
+    }
+  }
+
+  @Test("two histograms add up to that of all values")
+  func sum() {
+    var (left, right, all) = (LatencyHistogram(), LatencyHistogram(), LatencyHistogram())
+    for value in 1...1_000 {
+      let seconds = Double(value * value) / 1e6
+      if value % 3 == 0 { left.record(seconds) } else { right.record(seconds) }
+      all.record(seconds)
+    }
+    left.add(right)
+    #expect(left.summary.p99 == all.summary.p99)
+    #expect(left.count == 1_000 && left.maximum == 1)
+  }
+
+  @Test("an empty histogram says 0, a negative latency counts as 0")
+  func edges() {
+    var histogram = LatencyHistogram()
+    #expect(histogram.percentile(99) == 0 && histogram.mean == 0)
+    histogram.record(-1)
+    #expect(histogram.percentile(99) == 0 && histogram.count == 1)
+  }
+
+  @Test("memory that grows by 10 bytes a second grows by 36,000 an hour")
+  func slope() throws {
+    let samples = (0...300).map { second in
+      var sample = SoakSample()
+      sample.at = Double(second)
+      // The first half, in which the subscribers arrive, doesn't count.
+      sample.serverResident = second < 150 ? 0 : 1_000 + 10 * second
+      return sample
+    }
+    let slope = try #require(samples.residentSlopePerHour)
+    #expect(abs(slope - 36_000) < 1e-6)
+    #expect(Array(samples.prefix(100)).residentSlopePerHour == nil)
+  }
+
+  @Test(
+    "numbers for people",
+    arguments: [
+      (Decimals.text(1.005, 1), "1.0"), (Decimals.text(-0.06, 1), "-0.1"),
+      (Decimals.text(12.345, 2), "12.35"),
+      (Decimals.text(0.07, 2), "0.07"), (Decimals.text(.nan, 1), "–"),
+      (Decimals.count(1_234_567), "1\u{202F}234\u{202F}567"),
+      (Decimals.count(-999), "-999"), (Decimals.milliseconds(0.001_234), "1.23 ms"),
+      (Decimals.milliseconds(0.25), "250 ms"),
+    ])
+  func decimals(_ found: String, _ expected: String) { #expect(found == expected) }
+}

@@ -1,0 +1,295 @@
+import BroadcastChannels
+import Soak
+import Testing
+
+@Suite("The soak's verifier sees each rule broken")
+struct VerifierTests {
+  private func expect(
+    _ rule: SoakRule, _ recording: Recording, subscriber: Int? = nil, sequence: Int? = nil,
+    _ location: SourceLocation = #_sourceLocation
+  ) {
+    let verifier = recording.judged()
+    let found = verifier.violations.filter { $0.rule == rule }
+    #expect(!found.isEmpty, "\(verifier.violations)", sourceLocation: location)
+    if let subscriber {
+      #expect(found.contains { $0.subscriber == subscriber }, "\(found)", sourceLocation: location)
+    }
+    if let sequence {
+      #expect(found.contains { $0.sequence == sequence }, "\(found)", sourceLocation: location)
+    }
+  }
+
+  @Test("a run in which nothing is wrong passes, and its slow reader missed one update")
+  func unbroken() {
+    let verifier = Recording().judged()
+    #expect(verifier.violations.isEmpty, "\(verifier.violations)")
+    #expect(verifier.conflated == 1)
+    for rule: SoakRule in [
+      .order, .gap, .budget, .window, .stale, .newest, .afterDismissal, .alertLost, .record,
+    ] {
+      #expect((verifier.checks[rule] ?? 0) > 0, "\(rule) was never checked")
+    }
+  }
+
+  @Test("a budget that lets one too many through")
+  func budget() {
+    var recording = Recording()
+    // Three tokens and one a second: the burst of four at one moment has one too many.
+    for number in 11...14 { recording.publish(number, at: 1_020, to: [0, 1]) }
+    // The end is over; it is the budget that this is about.
+    expect(.budget, recording, sequence: 13)
+    #expect(recording.judged().counts[.budget] == 1)
+  }
+
+  @Test("a burst that the budget just allows is no violation")
+  func wholeBudget() {
+    var recording = Recording()
+    for number in 11...13 { recording.publish(number, at: 1_020, to: [0, 1]) }
+    #expect(recording.judged().counts[.budget] == nil)
+  }
+
+  @Test("a window that delivers twice within its time")
+  func window() {
+    var recording = Recording()
+    recording.change(7) { arrival, _, _ in arrival.sent = 1_006.4 }
+    expect(.window, recording, sequence: 6)
+  }
+
+  @Test("two messages in the wrong order")
+  func order() throws {
+    var recording = Recording()
+    let first = try #require(recording.delivery(2, to: Recording.returning))
+    let second = try #require(recording.delivery(3, to: Recording.returning))
+    let swapped = recording.events[first].observation
+    recording.events[first].observation = recording.events[second].observation
+    recording.events[second].observation = swapped
+    expect(.order, recording, subscriber: Recording.returning, sequence: 2)
+  }
+
+  @Test("an activity that shows an older state in place of a newer one")
+  func olderShown() {
+    var recording = Recording()
+    recording.change(5, to: Recording.witness) { arrival, _, _ in arrival.timestamp = 900 }
+    expect(.order, recording, subscriber: Recording.witness, sequence: 5)
+  }
+
+  @Test("a message that one who reads never gets")
+  func gap() {
+    var recording = Recording()
+    recording.lose(3, to: Recording.returning)
+    expect(.gap, recording, subscriber: Recording.returning, sequence: 4)
+  }
+
+  @Test("an update conflated for one that was slow only long ago")
+  func lateGap() {
+    var recording = Recording()
+    for (index, number) in (11...13).enumerated() {
+      recording.publish(number, at: 1_030 + Double(2 * index), to: number == 12 ? [0] : [0, 1])
+    }
+    expect(.gap, recording, subscriber: Recording.returning)
+  }
+
+  @Test("an alert conflated away for a slow reader")
+  func alertConflated() {
+    var recording = Recording()
+    recording.lose(4, to: Recording.slow)
+    expect(.alertLost, recording, subscriber: Recording.slow, sequence: 4)
+  }
+
+  @Test("an alert conflated away, which the others see only afterwards")
+  func alertConflatedFirst() throws {
+    var recording = Recording()
+    recording.lose(4, to: Recording.slow)
+    // The slow one's next message overtakes what everybody else gets.
+    let late = try #require(recording.delivery(5, to: Recording.slow))
+    let event = recording.events.remove(at: late)
+    let early = try #require(recording.delivery(4, to: Recording.witness))
+    recording.events.insert(event, at: early)
+    expect(.alertLost, recording, subscriber: Recording.slow, sequence: 4)
+  }
+
+  @Test("an alert that was accepted and reaches nobody")
+  func alertLost() {
+    var recording = Recording()
+    recording.send(11, at: 1_020, priority: .immediate, isAlert: true, isEnd: false, outcome: .delivered)
+    expect(.alertLost, recording)
+  }
+
+  @Test("an update that was accepted and reaches nobody")
+  func updateLost() {
+    var recording = Recording()
+    recording.send(11, at: 1_020, priority: .immediate, isAlert: false, isEnd: false, outcome: .delivered)
+    expect(.lost, recording)
+  }
+
+  @Test("a message that comes twice")
+  func duplicate() throws {
+    var recording = Recording()
+    let index = try #require(recording.delivery(2, to: Recording.witness))
+    recording.events.insert(recording.events[index], at: index + 1)
+    expect(.once, recording, subscriber: Recording.witness, sequence: 2)
+  }
+
+  @Test("a message that is let out under two numbers")
+  func twoNumbers() {
+    var recording = Recording()
+    recording.change(8) { arrival, _, _ in
+      arrival.number = 7
+      arrival.digest = 7
+      arrival.uniqueID = "u7"
+    }
+    expect(.publishedTwice, recording, sequence: 7)
+  }
+
+  @Test("a request that is sent twice and published twice")
+  func publishedTwice() {
+    var recording = Recording()
+    for index in recording.events.indices {
+      if case .accepted(let channel, let number, _, let outcome, _, true) = recording.events[index]
+        .observation
+      {
+        recording.events[index].observation = .accepted(
+          channel: channel, number: number, uniqueID: "another", outcome: outcome, isRepetition: false,
+          again: true)
+      }
+    }
+    expect(.publishedTwice, recording)
+  }
+
+  @Test("a byte that changed on the way")
+  func altered() {
+    var recording = Recording()
+    recording.change(3, to: Recording.returning) { arrival, _, _ in arrival.digest += 1 }
+    expect(.altered, recording, subscriber: Recording.returning, sequence: 3)
+  }
+
+  @Test("a refused message that is delivered")
+  func refused() throws {
+    var recording = Recording()
+    let index = try #require(recording.delivery(3, to: Recording.witness))
+    recording.events.insert(
+      Recording.Event(at: 1_003.01, observation: .refused(channel: 0, number: 3)), at: index)
+    expect(.unexpected, recording, sequence: 3)
+  }
+
+  @Test("a message that nobody sent")
+  func unknown() {
+    var recording = Recording()
+    recording.change(3) { arrival, _, _ in arrival.number = nil }
+    expect(.unexpected, recording, sequence: 3)
+  }
+
+  @Test("a stale flip that comes late", arguments: [1_012.3, 1_013, 1_020])
+  func staleLate(_ clock: Double) {
+    var recording = Recording()
+    recording.note(.wentStale(subscriber: 0, staleDate: 1_012, clock: clock), clock)
+    expect(.stale, recording, subscriber: 0)
+  }
+
+  @Test("a stale flip that comes early")
+  func staleEarly() {
+    var recording = Recording()
+    recording.note(.wentStale(subscriber: 0, staleDate: 1_012, clock: 1_011.9), 1_011.9)
+    expect(.stale, recording, subscriber: 0)
+  }
+
+  @Test("a flip at the moment of a clock's jump is on time")
+  func staleAfterJump() {
+    var recording = Recording()
+    recording.note(.clockJumped(subscriber: 0, to: 1_100), 1_018)
+    recording.note(.wentStale(subscriber: 0, staleDate: 1_040, clock: 1_100.01), 1_018.01)
+    #expect(recording.judged().violations.isEmpty)
+  }
+
+  @Test("an old state after coming back")
+  func oldAfterReturn() {
+    var recording = Recording()
+    recording.lose(8, to: Recording.returning)
+    expect(.newest, recording, subscriber: Recording.returning, sequence: 7)
+  }
+
+  @Test("a newer message that comes before the stored one, which makes up for it")
+  func newestSkipped() {
+    var recording = Recording()
+    recording.lose(8, to: Recording.returning)
+    // Less than two seconds after the return.
+    recording.change(9, to: Recording.returning) { _, _, at in at = 1_009.5 }
+    recording.events.sort { $0.at < $1.at }
+    expect(.newest, recording, subscriber: Recording.returning, sequence: 7)
+  }
+
+  @Test("who subscribed before the first message owes nothing when that comes")
+  func beforeTheFirst() {
+    var recording = Recording()
+    recording.lose(1, to: Recording.returning)
+    recording.lose(2, to: Recording.returning)
+    recording.lose(3, to: Recording.returning)
+    #expect(recording.judged().counts[.newest] == nil)
+  }
+
+  @Test("a message after the dismissal")
+  func afterDismissal() {
+    var recording = Recording()
+    let arrival = recording.publish(11, at: 1_020, to: [0, 1])
+    recording.receive(arrival, Recording.slow, 1_020.02)
+    expect(.afterDismissal, recording, subscriber: Recording.slow, sequence: arrival.position.sequence)
+  }
+
+  @Test("a message that is shown after the end")
+  func shownAfterEnd() {
+    var recording = Recording()
+    recording.publish(11, at: 1_020, to: [0])
+    expect(.afterEnd, recording, subscriber: Recording.witness)
+  }
+
+  @Test("a message that is let out after the end, which it came before")
+  func letOutAfterEnd() {
+    var recording = Recording()
+    let arrival = SoakArrival(
+      position: Recording.place(10), number: 6, digest: 6, uniqueID: "u6", priority: .considerate,
+      sent: 1_018,
+      timestamp: 1_006, isIrreplaceable: false, isEnd: false)
+    recording.note(.received(subscriber: 0, arrival, .ignoredAfterEnd), 1_018.02)
+    expect(.afterEnd, recording, subscriber: 0, sequence: 10)
+  }
+
+  @Test(
+    "a message that is acknowledged and not displayed",
+    arguments: [Shown.nothing, .ignoredOlder, .ignoredAfterEnd])
+  func notDisplayed(_ instead: Shown) {
+    var recording = Recording()
+    recording.change(5, to: Recording.witness) { _, shown, _ in shown = instead }
+    expect(.notDisplayed, recording, subscriber: Recording.witness, sequence: 5)
+  }
+
+  @Test(
+    "a record of the server that disagrees with its subscribers",
+    arguments: [(1, 1, 1), (2, 0, 1), (2, 2, 1), (2, 1, 0), (2, 1, 2)])
+  func record(_ written: Int, _ acknowledged: Int, _ displayed: Int) {
+    var recording = Recording()
+    recording.note(
+      .record(channel: 0, number: 10, written: written, acknowledged: acknowledged, displayed: displayed),
+      1_019)
+    expect(.record, recording)
+  }
+
+  @Test("after a restart the budget is full again, and what waited may come early")
+  func restart() {
+    var recording = Recording()
+    for number in 11...13 { recording.publish(number, at: 1_020, to: [0, 1]) }
+    recording.note(.serverStopped, 1_020.5)
+    for number in 14...16 { recording.publish(number, at: 1_021, to: [0, 1]) }
+    #expect(recording.judged().counts[.budget] == nil)
+  }
+
+  @Test("a violation says all that is needed to find it again")
+  func description() throws {
+    var recording = Recording()
+    recording.lose(3, to: Recording.returning)
+    let violation = try #require(recording.judged().violations.first)
+    #expect(
+      violation.description
+        == "gap: channel 0, subscriber 1 seq 4 of epoch e at 4.020 s: it reads and stayed connected, and misses seq 3"
+    )
+  }
+}
