@@ -1,0 +1,201 @@
+import BroadcastChannels
+import EventLoop
+import SubscriberProtocol
+
+/// What a client asks of its session: subscriptions, acknowledgements, messages, pressed buttons, push tokens.
+extension Session {
+  func carryOut(_ frame: ClientFrame) {
+    switch frame.subject {
+    case .channel(let name, let request): carryOut(request, name, frame)
+    case .device(let request): carryOut(request, requestID: frame.requestID?.text)
+    }
+  }
+
+  private func carryOut(_ request: ClientFrame.Request, _ name: String, _ frame: ClientFrame) {
+    do throws(AnswerError) {
+      let room = try room(name)
+      switch request {
+      case .subscribe(let since):
+        guard subscription(of: room.id) != nil || subscriptionCount < Limits.subscriptionsPerSession
+        else {
+          throw AnswerError(
+            status: 400, reason: "TooManySubscriptions",
+            message:
+              "a session subscribes to at most \(Limits.subscriptionsPerSession) channels; open another one")
+        }
+        try access.checkSubscribing(to: room, by: caller)
+        subscribe(to: room, since: since, requestID: frame.requestID)
+      case .unsubscribe: try unsubscribe(from: room, requestID: frame.requestID)
+      case .acknowledge(let sequence, let displayed):
+        try acknowledge(sequence, displayed: displayed, of: room, requestID: frame.requestID)
+      case .intent(let action):
+        try access.checkSubscribing(to: room, by: caller)
+        try pass(action, intentID: frame.requestID?.text ?? "", to: room)
+      case .listen:
+        let more = makeMore()
+        guard more.listening[room.id] != nil || more.listening.count < Limits.subscriptionsPerSession else {
+          throw AnswerError(
+            status: 400, reason: "TooManySubscriptions",
+            message:
+              "a session listens to at most \(Limits.subscriptionsPerSession) channels; open another one")
+        }
+        try access.checkPublishing(for: room.channel.settings.app, by: caller)
+        send(.listening(channel: room.channel.id.base64, requestID: frame.requestID?.text))
+        more.listening[room.id] = room
+        room.listen(self, at: hub.now)
+      // Carried out apart: it goes into the request log.
+      case .publish: break
+      }
+    } catch {
+      send(.error(error.frame(channel: name, requestID: frame.requestID?.text)))
+    }
+  }
+
+  private func carryOut(_ request: DeviceRequest, requestID: String?) {
+    do throws(AnswerError) {
+      switch request {
+      case .register(let registration):
+        try pushes.register(registration, for: self, requestID: requestID) { send(.registered($0)) }
+      case .rotate(let token):
+        send(.registered(try pushes.rotate(token, of: self, requestID: requestID)))
+      case .unregister(let token, let reason):
+        try pushes.unregister(token, of: self, reason: reason)
+        send(.unregistered(token: token, reason: .requested, requestID: requestID))
+      case .acknowledge(let token, let uniqueID, let isDisplayed):
+        try pushes.acknowledge(token, uniqueID: uniqueID, isDisplayed: isDisplayed, of: self)
+        send(.pushAcknowledged(token: token, uniqueID: uniqueID, requestID: requestID))
+      }
+    } catch {
+      send(.error(error.frame(channel: nil, requestID: requestID)))
+    }
+  }
+
+  private func room(_ name: String) throws(AnswerError) -> ChannelRoom {
+    do throws(Refusal) { return try hub.room(named: name) } catch { throw AnswerError(error) }
+  }
+
+  /// Subscribes, or resumes: the newest stored message comes right after the answer, if it is newer.
+  func subscribe(to room: ChannelRoom, since: StreamPosition?, requestID: RequestID?) {
+    let channel = room.channel
+    // Subscribing anew goes on: what was counted for this session isn't counted again.
+    if subscription(of: room.id) == nil {
+      let receipts = Receipts(at: channel.position.sequence)
+      let new = Subscription(room: room, place: room.add(self), receipts: receipts)
+      if subscription == nil { subscription = new } else { makeMore().subscriptions[room.id] = new }
+    }
+    send(
+      .subscribed(
+        SubscribedFrame(
+          channel: channel.id.base64, alias: channel.alias?.name, position: channel.position,
+          storagePolicy: channel.settings.storagePolicy, requestID: requestID?.text)))
+    if let newest = channel.newest(after: since, at: hub.now) {
+      _ = changeSubscription(of: room.id) { $0.receipts.sent(stored: newest.position.sequence) }
+      deliver(room.broadcast(stored: newest))
+    }
+  }
+
+  private func subscription(_ room: ChannelRoom) throws(AnswerError) -> Subscription {
+    guard let subscription = subscription(of: room.id) else {
+      throw AnswerError(
+        status: 400, reason: "NotSubscribed",
+        message: "this session is not subscribed to the channel; subscribe first")
+    }
+    return subscription
+  }
+
+  private func unsubscribe(from room: ChannelRoom, requestID: RequestID?) throws(AnswerError) {
+    let subscription = try subscription(room)
+    room.catchUp(at: subscription.place)
+    dropSubscription(of: room.id)
+    room.remove(at: subscription.place)
+    more?.outbox.forget(room.id)
+    send(.unsubscribed(channel: room.channel.id.base64, reason: "requested", requestID: requestID?.text))
+  }
+
+  private func acknowledge(
+    _ sequence: Int, displayed: [Int], of room: ChannelRoom, requestID: RequestID?
+  ) throws(AnswerError) {
+    _ = try subscription(room)
+    let newest = room.channel.position.sequence
+    guard sequence <= newest else {
+      throw AnswerError(
+        status: 400, reason: "BadRequestParams",
+        message: "seq \(sequence) was not delivered yet; the channel's newest is \(newest)")
+    }
+    let news = changeSubscription(of: room.id) { $0.receipts.acknowledge(sequence, displayed: displayed) }
+    guard let news else { return }
+    room.counts.acknowledged += news.count
+    for span in news.received { room.messages.acknowledge(span, but: news.skipped) }
+    for number in news.displayed { room.messages.display(number) }
+    send(
+      .acknowledged(channel: room.channel.id.base64, sequence: sequence, requestID: requestID?.text))
+  }
+
+  private func pass(_ name: String, intentID: String, to room: ChannelRoom) throws(AnswerError) {
+    let actions = room.definition.actions
+    guard let action = actions.first(where: { $0.name == name }) else {
+      let hint =
+        actions.isEmpty ? "; it declares none" : Suggestion.phrase(for: name, among: actions.map(\.name))
+      throw AnswerError(
+        status: 400, reason: "UnknownAction",
+        message: "\"\(name)\" is no action of the channel's definition\(hint)")
+    }
+    let channel = room.channel.id.base64
+    let frame = IntentFrame(
+      channel: channel, action: name, property: action.property, value: action.value, intentID: intentID)
+    let isRepetition = room.pass(frame, at: hub.now)
+    send(.intentAccepted(channel: channel, intentID: intentID, isRepetition: isRepetition))
+  }
+
+  func hear(_ intent: IntentFrame) { send(.intent(intent)) }
+
+  func publish(_ publish: ClientFrame.Publish, _ name: String, requestID: RequestID?, bytes: Int) {
+    let logged = logged(bytes)
+    var facts = RequestFacts()
+    facts.channel = name
+    facts.requestID = requestID?.text
+    var status = 200
+    do throws(AnswerError) {
+      let room = try room(name)
+      facts.found(room)
+      try access.checkPublishing(for: room.channel.settings.app, by: caller)
+      let publication = try hub.publish(
+        publish.payload, requestID: requestID, priority: publish.priority,
+        expiration: publish.expiration, into: room)
+      facts.publication = publication
+      // Who hears its own channel has the message before the answer, and not at the end of the turn.
+      if let own = subscription(of: room.id) { room.catchUp(at: own.place) }
+      let result = publication.result
+      send(
+        .published(
+          PublishedFrame(
+            channel: room.channel.id.base64, requestID: requestID?.text,
+            uniqueID: result.uniqueID.text, outcome: result.outcome,
+            budget: JSONText(compacting: room.channel.budgetReport(at: hub.now).json.utf8),
+            isRepetition: result.isRepetition)))
+    } catch {
+      facts.refused(error)
+      status = error.status
+      send(.error(error.frame(channel: name, requestID: requestID?.text)))
+    }
+    services.requests.add(logged, status: status, facts, clock: registry.now)
+  }
+
+  /// A `publish` frame was refused before its channel was looked for. A frame has no status: the log tells the one that
+  /// the provider API would have answered.
+  func log(refused frame: ErrorFrame, bytes: Int) {
+    var facts = RequestFacts()
+    facts.channel = frame.channel
+    facts.requestID = frame.requestID
+    facts.refused(frame.reason, frame.message)
+    let status = RefusalReason(rawValue: frame.reason)?.status ?? 400
+    services.requests.add(logged(bytes), status: status, facts, clock: registry.now)
+  }
+
+  private func logged(_ bytes: Int) -> LoggedRequest {
+    let name = initialRoom.map { $0.channel.alias?.name ?? $0.id.pathSegment }
+    return LoggedRequest(
+      frame: bytes, path: name.map { "/v1/channels/\($0)/events" } ?? "/v1/events",
+      remoteAddress: connection?.remoteAddress ?? "", userAgent: userAgent, at: hub.now, clock: registry.now)
+  }
+}
