@@ -259,7 +259,10 @@ private final class Service: HTTPService {
       var answer =
         DeviceAPI.owns(segments)
         ? device.answer(request, segments: segments) : provider.answer(request, segments: segments)
-      answer.facts.provider = provider.access.providerName(of: request)
+      // Refused before anybody asked who it is: whose request it was decides who finds it in the log.
+      if answer.facts.provider == nil, answer.facts.refusal != nil {
+        answer.facts.provider = provider.access.providerName(of: request)
+      }
       let answered = loop.now
       exchange.answer(answer.response)
       requests.add(logged, status: answer.response.status, answer.facts, clock: answered)

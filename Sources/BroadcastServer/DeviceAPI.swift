@@ -34,6 +34,7 @@ struct DeviceAPI {
         throw AnswerError.methodNotAllowed(request.method, allowed: ["POST"])
       }
       let caller = try access.provider(of: request)
+      facts.provider = caller.providerName
       if let given, id == nil {
         throw refuse(
           .badMessageID,

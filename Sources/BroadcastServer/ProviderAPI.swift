@@ -82,6 +82,7 @@ struct ProviderAPI {
     }
     facts.app = route.bundle
     let caller = try access.provider(of: request)
+    facts.provider = caller.providerName
     if let given, requestID == nil {
       throw refuse(
         .badMessageID,

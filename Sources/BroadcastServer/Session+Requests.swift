@@ -153,6 +153,7 @@ extension Session {
     let logged = logged(bytes)
     var facts = RequestFacts()
     facts.channel = name
+    facts.provider = caller.providerName
     facts.requestID = requestID?.text
     var status = 200
     do throws(AnswerError) {

@@ -88,7 +88,7 @@ import Testing
         + "or the server refuses this client")
     #expect(
       try get("https://\(address)/", ClientTLS(authority: .file("/nowhere/ca.pem")), from: server)
-        == "no answer from \(address): /nowhere/ca.pem: the certificate cannot be read: No such file or directory"
+        == "no connection to \(address): /nowhere/ca.pem: the certificate cannot be read: No such file or directory"
     )
     #expect(
       try get("https://\(address)/x", ClientTLS(isInsecure: true), from: server) == "POST|/x||hi|false|-")

@@ -1,6 +1,6 @@
 import Foundation
 
-/// One request of the table, before its placeholders are filled in: `{live}`, `{ended}` and `{gone}` are device tokens.
+/// One request of the table, before the names in braces are filled in: `{live}`, `{ended}` and `{gone}` are device tokens.
 struct Ask: Encodable {
   /// What the client puts into `authorization`, or signs for it.
   struct Token: Encodable {

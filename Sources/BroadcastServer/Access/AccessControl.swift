@@ -57,9 +57,7 @@ final class AccessControl {
   /// The name of the provider that a request came from, for the request log; nil when it shows nothing good. It counts
   /// nowhere: not for the connection's team, nor its pace.
   func providerName(of request: HTTPRequest) -> String? {
-    if let caller = try? certified(request), case .provider(let provider) = caller.kind {
-      return provider.name
-    }
+    if let caller = try? certified(request) { return caller.providerName }
     guard let verifier,
       let token = try? verifier.provider(authorization: request.header("authorization"), now: now())
     else { return nil }

@@ -32,6 +32,9 @@ final class Caller {
 
   init(_ kind: Kind) { self.kind = kind }
 
+  /// The provider's name, for the request log; nil for everybody else.
+  var providerName: String? { if case .provider(let provider) = kind { provider.name } else { nil } }
+
   /// When it stops holding.
   var expires: Date? {
     switch kind {

@@ -89,7 +89,7 @@ private final class EventStreamSocket: WebSocketEndpoint {
     do {
       if !(try context.request("GET", target, tls, endpoint: self)) { fail("connection refused") }
     } catch {
-      fail("\(error)")
+      end(.untrusted(address: target.address, reason: "\(error)"))
     }
   }
 

@@ -167,7 +167,7 @@ private final class Transfer: WebSocketEndpoint {
     do {
       if !(try context.request(method, target, tls, endpoint: self)) { fail("connection refused") }
     } catch {
-      fail("\(error)")
+      finish(.failure(.untrusted(address: target.address, reason: "\(error)")))
     }
   }
 

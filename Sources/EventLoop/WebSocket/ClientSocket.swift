@@ -59,7 +59,7 @@ final class ClientSocket: WebSocketEndpoint {
       // lws answers at once only when it can't look the name up.
       if !started { fail(.unreachable(address: target.address, reason: "unknown host")) }
     } catch {
-      fail(.unreachable(address: target.address, reason: "\(error)"))
+      fail(.untrusted(address: target.address, reason: "\(error)"))
     }
   }
 
