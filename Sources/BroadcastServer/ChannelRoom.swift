@@ -63,7 +63,7 @@ final class ChannelRoom {
   /// What its devices may have been sent already.
   private(set) var sentSoFar: SentSoFar
   /// What became of the last messages.
-  private(set) var messages = MessageLog()
+  private(set) var messages: MessageLog
   private var intents = IntentBoard()
   private var publishers: [ObjectIdentifier: any IntentListener] = [:]
 
@@ -74,7 +74,10 @@ final class ChannelRoom {
   /// What goes out to the subscribers, and what waits behind it. Broadcasts are numbered from 0, whatever their epoch.
   private var pass: FanOutPass?
   private var queue: [Broadcast] = []
+  private var queuedBytes = 0
   private var nextNumber = 0
+  /// Somebody was told of everything in front of this number, so that nothing there may be replaced.
+  private var settledNumber = 0
   private var noted: Set<String> = []
   private var timer: (deadline: Double, cancel: () -> Void)?
   private var isClosed = false
@@ -82,6 +85,7 @@ final class ChannelRoom {
   init(channel: Channel, definition: ChannelDefinition, hub: Hub) {
     id = channel.id
     audience = hub.fanOut.makeAudience()
+    messages = MessageLog(counts: counts)
     self.channel = channel
     self.definition = definition
     self.hub = hub
@@ -98,6 +102,7 @@ final class ChannelRoom {
   func add(_ subscriber: any Subscriber) -> Int {
     subscribers.append(subscriber)
     audience.add(subscriber.connection, next: nextNumber)
+    settledNumber = nextNumber
     return subscribers.count - 1
   }
 
@@ -112,6 +117,7 @@ final class ChannelRoom {
   /// Gives a subscriber what was published before now and has not reached it yet.
   func catchUp(at place: Int) {
     let next = audience.catchUp(at: place, next: nextNumber)
+    settledNumber = nextNumber
     for broadcast in ((pass?.broadcasts ?? []) + queue).suffix(nextNumber - next) {
       subscribers[place].deliver(broadcast)
     }
@@ -134,13 +140,26 @@ final class ChannelRoom {
   private func send(_ broadcast: Broadcast) {
     guard !subscribers.isEmpty else { return }
     let isWaiting = pass != nil || !queue.isEmpty
+    queuedBytes += broadcast.webSocketFrame.count
+    if queuedBytes > Limits.fanOutQueueBytes, conflate(with: broadcast) { return }
     queue.append(broadcast)
     nextNumber += 1
-    if queue.count >= Limits.fanOutMessages {
+    if queuedBytes > Limits.fanOutQueueMostBytes {
       finishFanOut()
     } else if !isWaiting {
       hub.fanOut.add(self)
     }
+  }
+
+  /// The publisher outruns the fan-out: a message takes the place of the plain update that waits last, as it does in the
+  /// outbox of a subscriber that is behind. Here all of them are.
+  private func conflate(with broadcast: Broadcast) -> Bool {
+    guard let last = queue.last, !last.isIrreplaceable, nextNumber > settledNumber else { return false }
+    queue[queue.count - 1] = broadcast
+    queuedBytes -= last.webSocketFrame.count
+    counts.conflated += subscribers.count
+    messages.conflated(last.position.sequence)
+    return true
   }
 
   /// Sends everything that waits to everybody, at once.
@@ -177,6 +196,7 @@ final class ChannelRoom {
     }
     let next = FanOutPass([first] + more, from: nextNumber - queue.count)
     queue.removeFirst(next.broadcasts.count)
+    queuedBytes -= next.message.count
     audience.begin()
     pass = next
     return next

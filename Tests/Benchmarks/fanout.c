@@ -2,7 +2,8 @@
 //
 //   fanout load PORT PID N W SECONDS PATH PUBLISH-PATH SKIP SIZE [TEMPLATE-CHANNEL]
 //                                         connects N subscribers, keeps W messages under way, prints one JSON line.
-//                                         W 0 publishes nothing and holds the connections; W -R publishes R a second
+//                                         W 0 publishes nothing and holds the connections; W -R publishes R a second.
+//                                         SECONDS such as 200x publishes 200 messages instead
 //   fanout probe PORT CHANNEL COUNT MS    publishes every MS milliseconds and prints how long the answers took
 //   fanout --resume load …                with TLS: the others resume the session of the first subscriber
 //
@@ -250,6 +251,7 @@ static struct stream open_session(int port, const char *path) {
 static int load(char **v) {
   int port = atoi(v[0]), pid = atoi(v[1]), n = atoi(v[2]), w = atoi(v[3]), skip = atoi(v[7]), pad = atoi(v[8]);
   double seconds = atof(v[4]);
+  uint64_t most = v[4][strlen(v[4]) - 1] == 'x' ? (uint64_t)seconds : MESSAGES - 1;
   raise_limit();
   make_context();
   samples = malloc(SAMPLES * sizeof *samples);
@@ -290,15 +292,15 @@ static int load(char **v) {
       is_measured = 1;
       cpu = cpu_ns(pid); counted = deliveries; first = t; sample_count = 0;
     }
-    if (!is_over && t >= stop) {
-      us = (cpu_ns(pid) - cpu) / 1000.0 / (deliveries - counted);
+    if (!is_over && (most < MESSAGES - 1 ? published == most : t >= stop)) {
+      us = deliveries > counted ? (cpu_ns(pid) - cpu) / 1000.0 / (deliveries - counted) : 0;
       rate = (deliveries - counted) / ((now_ns() - first) / 1e9);
       measured = sample_count;
       is_over = 1;
       patience = now_ns() + 3000000000ull;
     }
     while (complete < published && arrived[complete] == (uint32_t)n) complete++;
-    while (!is_over && published < MESSAGES - 1 &&
+    while (!is_over && published < most &&
            (w > 0 ? published - complete < (uint64_t)w : t >= next)) {
       sent_at[published++] = now_ns();
       write_all(&publisher, frame, size);

@@ -28,6 +28,11 @@ static inline void shim_no_session_cache(SSL_CTX *context) {
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 }
 
+/// The keys that tickets are sealed with: 80 bytes.
+static inline int shim_set_ticket_keys(SSL_CTX *context, const unsigned char *keys, size_t count) {
+  return (int)SSL_CTX_set_tlsext_ticket_keys(context, (void *)keys, (long)count);
+}
+
 /// Writes until all is taken or the socket is full, for a loop over thousands of them. The thread's queue of errors must be
 /// empty before, and is empty afterwards.
 /// Returns the bytes that are on their way for good. With fewer than `count` and `*is_broken` 0, OpenSSL has begun a record of
