@@ -343,7 +343,7 @@ static int probe(char **v) {
     ssize_t r = stream_recv(&session, buffer, sizeof buffer - 1);
     if (r <= 0) die("probe");
     buffer[r] = 0;
-    if (!strstr((char *)buffer + 2, "\"published\"")) { fprintf(stderr, "%s\n", buffer + 2); return 1; }
+    if (!memmem(buffer, r, "\"published\"", 11)) { fprintf(stderr, "probe: %s\n", buffer + 4); return 1; }
     samples[sample_count++] = (now_ns() - t) / 1000;
     usleep(pause * 1000);
   }

@@ -118,7 +118,9 @@ public struct Audience {
   ) -> [Exception] {
     guard let loop else {
       let all = (cursor..<members.count).map { Exception(place: $0, next: members[$0].next, taken: 0) }
-      for place in cursor..<members.count { members[place].next = numbers.upperBound }
+      for place in cursor..<members.count {
+        members[place].next = max(members[place].next, numbers.upperBound)
+      }
       cursor = members.count
       return all.filter { $0.next < numbers.upperBound }
     }
@@ -134,11 +136,14 @@ public struct Audience {
           members.withUnsafeMutableBufferPointer { members in
             while place < members.count {
               let member = members[place]
-              members[place].next = numbers.upperBound
-              if member.next == numbers.lowerBound, member.descriptor >= 0,
-                tickets[Int(member.descriptor)] == member.ticket
-              {
-                if !member.isSecure {
+              // Who came, or was served apart, behind this pass owes it nothing.
+              if member.next < numbers.upperBound {
+                members[place].next = numbers.upperBound
+                if member.next != numbers.lowerBound || member.descriptor < 0
+                  || tickets[Int(member.descriptor)] != member.ticket
+                {
+                  exceptions.append(Exception(place: place, next: member.next, taken: 0))
+                } else if !member.isSecure {
                   let taken = Self.write(buffer, to: member.descriptor)
                   if taken == buffer.count {
                     served += 1
@@ -153,9 +158,9 @@ public struct Audience {
                     cuts.append(
                       Cut(place: place, next: member.next, end: end, taken: isBroken ? nil : taken))
                   }
+                } else {
+                  exceptions.append(Exception(place: place, next: member.next, taken: 0))
                 }
-              } else if member.next < numbers.upperBound {
-                exceptions.append(Exception(place: place, next: member.next, taken: 0))
               }
               place += 1
               if exceptions.count + cuts.count >= Self.exceptionsASlice { return }
