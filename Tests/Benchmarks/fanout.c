@@ -191,7 +191,9 @@ static void wait_for(struct subscriber *s, uint32_t number, uint32_t events) {
 static int step(struct subscriber *s, uint32_t number, const char *line, int ask, int skip) {
   if (s->state == CONNECTING) {
     s->state = SHAKING;
-    wait_for(s, number, EPOLLIN);
+    // Edge-triggered: with levels each epoll_wait would ask once more for every socket that was just emptied, and hold
+    // the lock that the server's sends want.
+    wait_for(s, number, EPOLLIN | EPOLLET);
   }
   if (s->state == SHAKING) {
     if (stream_handshake(&s->stream) < 0) return errno == EAGAIN ? 0 : -1;
@@ -208,7 +210,7 @@ static int step(struct subscriber *s, uint32_t number, const char *line, int ask
   s->state = READY;
   settled(&s->stream);
   take(s, end + 4, buffer + r - end - 4, skip);
-  return 1;
+  return drain(s, skip) < 0 ? -1 : 1;
 }
 
 // Connects all of them, at most 200 at a time.
