@@ -154,6 +154,9 @@ public enum Limits {
   /// mean something. Touchline: a device answers in milliseconds, and a person doesn't notice half a second.
   public static let requestSettleSeconds: Double = 0.5
 
+  /// Seconds that a health check may wait for its answer. Touchline: container engines and probes ask again by then.
+  public static let healthCheckSeconds: Double = 60
+
   // MARK: Files
 
   /// Bytes of a definition, a payload or a script that a command reads: far above any real one, far below memory.

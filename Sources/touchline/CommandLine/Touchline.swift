@@ -9,7 +9,7 @@ enum Touchline {
     [
       ServeCommand.self, ChannelCommand.self, PublishCommand.self, PlayCommand.self, WatchCommand.self,
       IntentsCommand.self, RequestsCommand.self, RehearseCommand.self, CheckCommand.self, RenderCommand.self,
-      SoakCommand.self, TokenCommand.self, TrustCommand.self,
+      SoakCommand.self, TokenCommand.self, TrustCommand.self, HealthCommand.self,
     ]
   }
 

@@ -3,6 +3,7 @@ import BroadcastServer
 import ChannelStore
 import EventLoop
 import Foundation
+import ServiceManager
 
 /// `touchline serve`: runs the server until it is told to stop.
 enum ServeCommand: Command {
@@ -37,7 +38,8 @@ enum ServeCommand: Command {
     notes: """
       Speaks HTTP/1.1, HTTP/2, WebSocket and server-sent events. The addresses are printed on standard output, the log
       goes to standard error. SIGTERM and Ctrl-C close every connection with 1001 and exit 0; SIGHUP reads the keys and
-      certificates again.
+      certificates again. Started by systemd with Type=notify it tells when it can be used, reloads and stops, and gives the
+      signs of life that WatchdogSec= asks for.
 
       Without --keys or --client-ca everybody who reaches the server may publish, so it then listens on this machine
       alone, unless --insecure-open is given.
@@ -70,13 +72,23 @@ enum ServeCommand: Command {
     let store: any ChannelStore =
       try configuration.store.map { try SQLiteChannelStore(path: $0) } ?? MemoryChannelStore()
     let server = try start(loop, configuration, store, definitions, log)
+    let manager = ServiceManager()
     // Before the addresses are printed: whoever reads them may send SIGTERM at once.
     for signal in [SIGTERM, SIGINT] {
-      loop.onSignal(signal) { server.shutDown() }
+      loop.onSignal(signal) {
+        manager.stopping("shutting down")
+        server.shutDown()
+      }
     }
-    loop.onSignal(SIGHUP) { server.reload() }
-    Console.print("listening on \(server.url)")
-    if let url = server.providerURL { Console.print("provider API on \(url)") }
+    loop.onSignal(SIGHUP) { manager.reloading { server.reload() } }
+    let addresses =
+      ["listening on \(server.url)"] + (server.providerURL.map { ["provider API on \($0)"] } ?? [])
+    for address in addresses { Console.print(address) }
+    manager.ready(addresses.joined(separator: ", "))
+    // On the loop: a server whose loop hangs gives no sign of life.
+    if let seconds = manager.watchdogSeconds {
+      loop.schedule(after: 0, every: seconds) { manager.watchdog() }
+    }
     loop.run()
     return 0
   }
