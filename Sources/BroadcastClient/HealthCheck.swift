@@ -45,8 +45,11 @@ public struct HealthCheck {
       return .failure(status == 200 ? .unreadable : RequestFailure(refused: status, body, server))
     }
     guard status == 200 else {
-      let reason = root["reason"]?.string.map { ": \($0)" } ?? ""
-      return .failure(RequestFailure("\(server) says \"\(word)\"\(reason) (status \(status))"))
+      let reasons = (root["reasons"]?.elements ?? []).compactMap { reason in
+        reason["message"]?.string ?? reason["reason"]?.string
+      }
+      let why = reasons.isEmpty ? "" : ": \(reasons.joined(separator: "; "))"
+      return .failure(RequestFailure("\(server) says \"\(word)\"\(why)"))
     }
     return .success(JSONText(compacting: body).string)
   }

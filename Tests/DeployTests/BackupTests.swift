@@ -86,7 +86,9 @@ struct BackupTests {
       let before = try Data(contentsOf: URL(fileURLWithPath: store))
       #expect(try await refusal(["restore", saved, store]).contains("is damaged"))
       #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
-      let left = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix(".backup") }
+      let left = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
+        $0.hasPrefix(".backup")
+      }
       #expect(left.isEmpty)
     }
   }

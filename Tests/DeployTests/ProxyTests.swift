@@ -38,7 +38,8 @@ struct ProxyTests {
       ["-sN", "--cacert", authority, "-H", "accept: text/event-stream", url])
   }
 
-  @Test("a channel id with a slash reaches the server: streams, a publish over HTTP/2, and everybody hears it")
+  @Test(
+    "a channel id with a slash reaches the server: streams, a publish over HTTP/2, and everybody hears it")
   func passesThrough() async throws {
     try await Self.withProxy { server, proxy, _ in
       let id = try await Self.awkwardChannel(server)
@@ -51,7 +52,8 @@ struct ProxyTests {
       _ = try await eventually("the first event: \(events.output.text) \(events.errors.text)") {
         events.output.text.contains("subscribed") ? () : nil
       }
-      let body = #"{"aps":{"timestamp":\#(Int(Date().timeIntervalSince1970)),"event":"update","content-state":{"home":1}}}"#
+      let body =
+        #"{"aps":{"timestamp":\#(Int(Date().timeIntervalSince1970)),"event":"update","content-state":{"home":1}}}"#
       let answer = try await succeed(
         Tool.curl,
         [
@@ -68,7 +70,10 @@ struct ProxyTests {
       }
       let shown = try await succeed(
         Tool.curl,
-        ["-s", "--cacert", server.authority, "https://127.0.0.1:\(proxy.port)/v1/channels/\(Self.encoded(id))"])
+        [
+          "-s", "--cacert", server.authority,
+          "https://127.0.0.1:\(proxy.port)/v1/channels/\(Self.encoded(id))",
+        ])
       #expect(shown.contains(id), "\(shown)")
     }
   }
@@ -172,7 +177,8 @@ struct ProxyTests {
     }
   }
 
-  @Test("the provider port behind 'stream' keeps its own TLS: HTTP/2 end to end, and the server's certificate")
+  @Test(
+    "the provider port behind 'stream' keeps its own TLS: HTTP/2 end to end, and the server's certificate")
   func passthrough() async throws {
     try await Self.withProxy { server, proxy, _ in
       let answer = try await succeed(

@@ -90,7 +90,8 @@ struct HealthTests {
     }
   }
 
-  @Test("nobody there, no answer in time, or another program: exit 1 with the reason", .timeLimit(.minutes(2)))
+  @Test(
+    "nobody there, no answer in time, or another program: exit 1 with the reason", .timeLimit(.minutes(2)))
   func unhealthy() async throws {
     let nobody = try freePort()
     let refused = try await Touchline.run(["health", "--server", "http://127.0.0.1:\(nobody)"])

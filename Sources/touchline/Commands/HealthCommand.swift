@@ -8,10 +8,12 @@ enum HealthCommand: Command {
     synopsis: "[--ready] [--timeout DURATION] [--server URL] [--format plain|json]",
     summary: "Ask a server whether it works: exit 0, or 1 with the reason.",
     options: [
-      Option("--ready", nil, "ask whether it should be sent work: not while it starts, drains or has no store"),
+      Option(
+        "--ready", nil, "ask whether it should get work: not while it drains or is without its store"),
       Option("--timeout", "DURATION", "how long to wait for the answer (default 5s)"),
       ClientOptions.server,
-      Option("--ca", "FILE", "trust these authorities of an https server (default: the system's and our own)"),
+      Option(
+        "--ca", "FILE", "trust these authorities of an https server (default: the system's and our own)"),
       ClientOptions.format,
     ],
     notes: """
