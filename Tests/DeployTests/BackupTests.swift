@@ -11,6 +11,12 @@ struct BackupTests {
       in: folder, settings: [#""store": "\#(folder.appendingPathComponent("channels.sqlite").path)""#])
   }
 
+  private static func epoch(_ server: DeployedServer) async throws -> String {
+    let channel = try JSONSerialization.jsonObject(
+      with: Data(try await server.command("channel", "show", "final", "--format", "json").utf8))
+    return try #require((channel as? [String: Any])?["epoch"] as? String)
+  }
+
   @Test("a store saved while it is written to has what was answered before, and works when it is put back")
   func saveAndRestore() async throws {
     try await withFolder { folder in
@@ -31,6 +37,7 @@ struct BackupTests {
       let subscriber = try RawSocket(port: server.port)
       subscriber.upgrade(path: "/v1/channels/final/events")
 
+      let first = try await Self.epoch(server)
       let said = try await succeed(Self.script, ["save", store, saved])
       #expect(said.hasPrefix("\(saved): "), "\(said)")
       // Nobody was closed, and the server goes on.
@@ -54,6 +61,8 @@ struct BackupTests {
       // The state of the backup, and not the one that was published after it.
       #expect(try await watch.lines(1)[0].contains(#""home":7"#))
       #expect(try await again.command("channel", "list").contains("busy"))
+      // Numbers that were given after the backup are given again, so they must count in another epoch.
+      #expect(try await Self.epoch(again) != first)
       watch.signal(SIGTERM)
       _ = try await watch.ending()
       try await again.stop()
