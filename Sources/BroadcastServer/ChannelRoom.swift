@@ -35,11 +35,18 @@ final class Broadcast {
   func countWritten(_ sockets: Int = 1) {
     record?.written += sockets
     counts.written += sockets
+    counts.total.written += sockets
+    counts.total.bytes += sockets * text.count
   }
 }
 
 /// A channel's deliveries, counted one a subscriber and message.
 final class DeliveryCounts {
+  /// Those of all channels.
+  let total: DeliveryTotals
+
+  init(total: DeliveryTotals) { self.total = total }
+
   /// Messages that sockets took.
   var written = 0
   /// Messages that a newer one replaced before a slow socket could take them.
@@ -58,7 +65,7 @@ final class ChannelRoom {
   private(set) var definition: ChannelDefinition
 
   /// What became of its deliveries.
-  let counts = DeliveryCounts()
+  let counts: DeliveryCounts
 
   /// What its devices may have been sent already.
   private(set) var sentSoFar: SentSoFar
@@ -85,6 +92,7 @@ final class ChannelRoom {
   init(channel: Channel, definition: ChannelDefinition, hub: Hub) {
     id = channel.id
     audience = hub.fanOut.makeAudience()
+    counts = DeliveryCounts(total: hub.metrics.deliveries)
     messages = MessageLog(counts: counts)
     self.channel = channel
     self.definition = definition
@@ -130,6 +138,9 @@ final class ChannelRoom {
       case .supersede(let message): messages.superseded(message.uniqueID)
       case .deliver(let delivery):
         let record = messages.delivered(delivery, subscribers: subscribers.count)
+        if let waited = record.map({ delivery.sent.timeIntervalSince($0.acceptedAt) }), waited > 0 {
+          hub.metrics.waited(seconds: waited)
+        }
         let broadcast = Broadcast(delivery, room: self, record: record)
         sentSoFar.sent(delivery.message.payload)
         send(broadcast)
@@ -235,9 +246,7 @@ final class ChannelRoom {
 
   func replaceDefinition(_ definition: ChannelDefinition, now: Date) {
     self.definition = definition
-    channel = Channel(
-      id: channel.id, alias: definition.alias, settings: definition.settings, position: channel.position,
-      stored: channel.stored, now: now)
+    channel.adopt(definition.settings, at: now)
   }
 
   /// Ends the channel: its timer stops, and its subscribers and who listens are told, each once.

@@ -125,6 +125,8 @@ extension Session {
     let news = changeSubscription(of: room.id) { $0.receipts.acknowledge(sequence, displayed: displayed) }
     guard let news else { return }
     room.counts.acknowledged += news.count
+    room.counts.total.acknowledged += news.count
+    room.counts.total.displayed += news.displayed.count
     for span in news.received { room.messages.acknowledge(span, but: news.skipped) }
     for number in news.displayed { room.messages.display(number) }
     send(

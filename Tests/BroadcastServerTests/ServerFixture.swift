@@ -57,7 +57,9 @@ final class ServerFixture: @unchecked Sendable {
         configuration.origins = setup.origins
         let server = try BroadcastServer(
           loop: loop, configuration: configuration, store: setup.store(), definitions: setup.definitions,
-          log: ServerLog(lowest: .debug) { level, line in log.change { $0.append("\(level) \(line)") } })
+          log: ServerLog(lowest: .debug) { entry in
+            log.change { $0.append("\(entry.level) \(entry.message)") }
+          })
         started.value = .success(
           Started(
             port: server.port, securePort: server.providerPort, remote: loop.remote,
