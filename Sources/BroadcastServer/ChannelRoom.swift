@@ -85,6 +85,8 @@ final class ChannelRoom {
   private var nextNumber = 0
   /// Somebody was told of everything in front of this number, so that nothing there may be replaced.
   private var settledNumber = 0
+  /// When the pass began, on the loop's clock.
+  private var passBegan: Double = 0
   private var noted: Set<String> = []
   private var timer: (deadline: Double, cancel: () -> Void)?
   private var isClosed = false
@@ -193,7 +195,10 @@ final class ChannelRoom {
       for exception in exceptions {
         subscribers[exception.place].deliver(pass, from: exception.next, taken: exception.taken)
       }
-      if audience.isServed { self.pass = nil }
+      if audience.isServed {
+        self.pass = nil
+        hub.metrics.fannedOut(subscribers: subscribers.count, seconds: hub.fanOut.now - passBegan)
+      }
     } while clock() < deadline
     return pass == nil && queue.isEmpty
   }
@@ -209,6 +214,7 @@ final class ChannelRoom {
     queue.removeFirst(next.broadcasts.count)
     queuedBytes -= next.message.count
     audience.begin()
+    passBegan = hub.fanOut.now
     pass = next
     return next
   }

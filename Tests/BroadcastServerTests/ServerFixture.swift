@@ -19,6 +19,8 @@ final class ServerFixture: @unchecked Sendable {
     var origins: Set<String>?
     /// Where the development authority is; with it there is a port with TLS as well.
     var tlsFolder: String?
+    /// Changes whatever else is to be different.
+    var settings: @Sendable (inout ServerConfiguration) -> Void = { _ in }
   }
 
   let port: UInt16
@@ -55,6 +57,7 @@ final class ServerFixture: @unchecked Sendable {
         configuration.keys = setup.keys
         configuration.strictness = setup.strictness
         configuration.origins = setup.origins
+        setup.settings(&configuration)
         let server = try BroadcastServer(
           loop: loop, configuration: configuration, store: setup.store(), definitions: setup.definitions,
           log: ServerLog(lowest: .debug) { entry in
