@@ -34,8 +34,8 @@ let package = Package(
     .target(name: "TestSupport", path: "Tests/TestSupport"),
 
     // Thousands of WebSocket connections of one process, for the soak.
-    .systemLibrary(name: "CEpoll"),
-    .target(name: "SubscriberSwarm", dependencies: ["CEpoll"]),
+    .systemLibrary(name: "CLinux"),
+    .target(name: "SubscriberSwarm", dependencies: ["CLinux", "COpenSSL", "COpenSSLShims"]),
     .testTarget(name: "SubscriberSwarmTests", dependencies: ["SubscriberSwarm", "TestSupport"]),
 
     // Rules without I/O.
@@ -92,7 +92,7 @@ let package = Package(
       dependencies: [
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
         "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal",
-        "Credentials", "Soak", "SubscriberSwarm",
+        "Credentials", "Soak", "SubscriberSwarm", "CLinux",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["touchline", "TestSupport"]),
     // APNs libraries and HTTP/2 clients that know nothing of this program; deploy/setup --tests installs them.

@@ -26,4 +26,9 @@ static inline void shim_no_session_cache(SSL_CTX *context) {
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 }
 
+/// Names the server in the handshake, as one that has several needs it (SSL_set_tlsext_host_name(3)).
+static inline int shim_set_server_name(SSL *session, const char *name) {
+  return (int)SSL_set_tlsext_host_name(session, name);
+}
+
 #endif

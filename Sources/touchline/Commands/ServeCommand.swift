@@ -33,6 +33,7 @@ enum ServeCommand: Command {
         "a folder of definitions, <alias>.json each; channels that are missing are created"),
       Option("--config", "FILE", "a JSON file with these settings and a few more; flags win over it"),
       Option("--log-level", "LEVEL", "debug, info, warning or error (default info)"),
+      ParentProcess.option,
     ],
     notes: """
       Speaks HTTP/1.1, HTTP/2, WebSocket and server-sent events. The addresses are printed on standard output, the log
@@ -54,6 +55,7 @@ enum ServeCommand: Command {
 
   static func run(_ arguments: Arguments) throws -> Int32 {
     _ = try arguments.positional(0...0, "no argument")
+    try ParentProcess.follow(arguments)
     let configuration = try configuration(arguments)
     let log = log(lowest: configuration.logLevel)
     let definitions: [ChannelDefinition]
