@@ -36,7 +36,7 @@ let package = Package(
     // Thousands of WebSocket connections of one process, for the soak.
     .systemLibrary(name: "CLinux"),
     .target(name: "SubscriberSwarm", dependencies: ["CLinux", "COpenSSL", "COpenSSLShims"]),
-    .testTarget(name: "SubscriberSwarmTests", dependencies: ["SubscriberSwarm", "TestSupport"]),
+    .testTarget(name: "SubscriberSwarmTests", dependencies: ["SubscriberSwarm", "TestSupport", "touchline"]),
 
     // Rules without I/O.
     .target(name: "BroadcastChannels"),

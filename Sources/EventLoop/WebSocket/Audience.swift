@@ -89,7 +89,9 @@ public struct Audience {
   ) -> [Exception] {
     guard let loop else {
       let all = (cursor..<members.count).map { Exception(place: $0, next: members[$0].next, taken: 0) }
-      for place in cursor..<members.count { members[place].next = numbers.upperBound }
+      for place in cursor..<members.count {
+        members[place].next = max(members[place].next, numbers.upperBound)
+      }
       cursor = members.count
       return all.filter { $0.next < numbers.upperBound }
     }
@@ -103,7 +105,8 @@ public struct Audience {
         members.withUnsafeMutableBufferPointer { members in
           while place < members.count {
             let member = members[place]
-            members[place].next = numbers.upperBound
+            // Who came, or was served apart, while more waited behind this pass is owed none of that.
+            members[place].next = max(member.next, numbers.upperBound)
             if member.next == numbers.lowerBound, member.descriptor >= 0,
               tickets[Int(member.descriptor)] == member.ticket
             {

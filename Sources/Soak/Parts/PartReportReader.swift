@@ -52,9 +52,8 @@ public struct PartReportReader {
     case .delivered: return .delivered(try delivery(), at: at)
     case .reached: return .reached(at)
     case .status:
-      guard let status = try? JSONDecoder().decode(PartStatus.self, from: Data(text())) else {
-        throw Broken()
-      }
+      let text = try text()
+      guard let status = try? JSONDecoder().decode(PartStatus.self, from: Data(text)) else { throw Broken() }
       return .status(status)
     case .failed: return .failed(String(decoding: try text(), as: UTF8.self))
     default: return .observed(try observation(kind), at: at)
@@ -98,7 +97,8 @@ public struct PartReportReader {
     arrivals[reference % arrivals.count] = SoakArrival(
       position: position, number: number == Int(UInt32.max) ? nil : number, digest: digest,
       uniqueID: uniqueID, priority: priority, sent: sent, timestamp: timestamp,
-      isIrreplaceable: flags & 1 != 0, isEnd: flags & 2 != 0)
+      isIrreplaceable: flags & 1 != 0, isEnd: flags & 2 != 0,
+      staleDate: flags & 4 != 0 ? try double() : nil)
   }
 
   private mutating func delivery() throws -> PartDelivery {

@@ -73,7 +73,9 @@ extension DeviceFleet {
       let staleDate = devices[index].activity?.staleDate
       let changes = devices[index].activity?.dismiss(at: clock) ?? []
       note(changes, of: staleDate, index, at: now)
-      unsubscribe(index)
+      observe(.leaving(subscriber: devices[index].plan.index), at: now)
+      // The system takes its time: what arrives until then is shown to nobody.
+      agenda.add(.unsubscribe(device: index), at: now + random.between(0, 1))
     }
   }
 

@@ -26,6 +26,8 @@ final class DeviceFleet {
     case reconnect(device: Int)
     /// A device acknowledges what it received.
     case acknowledge(device: Int)
+    /// A device whose card is gone leaves its channel.
+    case unsubscribe(device: Int)
     /// The devices acknowledge for the last time.
     case lastAcknowledgements
   }
@@ -102,6 +104,9 @@ final class DeviceFleet {
     case .acknowledge(let device):
       acknowledge(device, at: now)
       devices[device].isGoingToAcknowledge = false
+    case .unsubscribe(let device):
+      // Another one may have the place by now.
+      if devices[device].activity?.state == .dismissed { unsubscribe(device) }
     case .lastAcknowledgements: for device in devices.indices { acknowledge(device, at: now) }
     }
   }
