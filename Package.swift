@@ -35,9 +35,9 @@ let package = Package(
     .target(name: "TestSupport", path: "Tests/TestSupport"),
 
     // Thousands of WebSocket connections of one process, for the soak.
-    .systemLibrary(name: "CEpoll"),
-    .target(name: "SubscriberSwarm", dependencies: ["CEpoll"]),
-    .testTarget(name: "SubscriberSwarmTests", dependencies: ["SubscriberSwarm", "TestSupport"]),
+    .systemLibrary(name: "CLinux"),
+    .target(name: "SubscriberSwarm", dependencies: ["CLinux", "COpenSSL", "COpenSSLShims"]),
+    .testTarget(name: "SubscriberSwarmTests", dependencies: ["SubscriberSwarm", "TestSupport", "touchline"]),
 
     // What systemd wants to hear of a service.
     .target(name: "ServiceManager", dependencies: ["CSystemd"]),
@@ -96,7 +96,7 @@ let package = Package(
       dependencies: [
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
         "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal",
-        "Credentials", "Soak", "SubscriberSwarm", "ServiceManager",
+        "Credentials", "Soak", "SubscriberSwarm", "ServiceManager", "CLinux",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["touchline", "TestSupport"]),
     // APNs libraries and HTTP/2 clients that know nothing of this program; deploy/setup --tests installs them.

@@ -193,6 +193,33 @@ struct VerifierTests {
     expect(.stale, recording, subscriber: 0)
   }
 
+  @Test(
+    "a stale date that passes without a flip, whatever ends the wait: a message, the dismissal, the end of the run"
+  )
+  func neverStale() {
+    for change in [0, 1, 2] {
+      var recording = Recording()
+      recording.change(change == 2 ? 9 : 8, to: Recording.witness) { arrival, _, _ in
+        arrival.staleDate = change == 2 ? 1_016 : 1_010
+      }
+      if change == 1 { recording.note(.leaving(subscriber: Recording.witness), 1_011) }
+      if change == 2 { recording.lose(10, to: Recording.witness) }
+      recording.events.sort { $0.at < $1.at }
+      recording.events.removeAll { if case .wentStale = $0.observation { true } else { false } }
+      expect(.stale, recording, subscriber: Recording.witness)
+    }
+  }
+
+  @Test("a stale date that is replaced in time, or passes on a clock that was set back, needs no flip")
+  func replacedStaleDate() {
+    var recording = Recording()
+    recording.change(8, to: Recording.witness) { arrival, _, _ in arrival.staleDate = 1_015.2 }
+    recording.change(8, to: Recording.returning) { arrival, _, _ in arrival.staleDate = 1_010 }
+    recording.note(.clockJumped(subscriber: Recording.returning, to: 1_000), 1_009.5)
+    recording.events.sort { $0.at < $1.at }
+    #expect(recording.judged().counts[.stale] == nil)
+  }
+
   @Test("a flip at the moment of a clock's jump is on time")
   func staleAfterJump() {
     var recording = Recording()
@@ -225,6 +252,46 @@ struct VerifierTests {
     recording.lose(2, to: Recording.returning)
     recording.lose(3, to: Recording.returning)
     #expect(recording.judged().counts[.newest] == nil)
+  }
+
+  @Test("a channel that stores and counts anew, or from an older number")
+  func forgotten() {
+    for position in [StreamPosition(epoch: "f", sequence: 7), Recording.place(5)] {
+      var recording = Recording()
+      recording.note(.disconnected(subscriber: Recording.returning), 1_011)
+      recording.note(
+        .subscribed(subscriber: Recording.returning, position: position, resumed: Recording.place(8)), 1_012)
+      recording.events.sort { $0.at < $1.at }
+      expect(.forgotten, recording, subscriber: Recording.returning)
+    }
+  }
+
+  @Test("a channel that stores nothing may count anew")
+  func anew() {
+    var recording = Recording()
+    recording.settings.storagePolicy = .none
+    recording.note(.disconnected(subscriber: Recording.returning), 1_011)
+    recording.note(
+      .subscribed(
+        subscriber: Recording.returning, position: StreamPosition(epoch: "f", sequence: 0), resumed: nil),
+      1_012)
+    recording.events.sort { $0.at < $1.at }
+    #expect(recording.judged().counts[.forgotten] == nil)
+  }
+
+  @Test("a message that a dismissed card shows before it has left its channel")
+  func shownWhileLeaving() {
+    var recording = Recording()
+    recording.note(.leaving(subscriber: Recording.slow), 1_008.3)
+    recording.events.sort { $0.at < $1.at }
+    expect(.afterDismissal, recording, subscriber: Recording.slow, sequence: 7)
+  }
+
+  @Test("an end that was accepted shortly before the run's end and reaches nobody")
+  func endLost() {
+    var recording = Recording()
+    recording.send(11, at: 1_055, priority: .considerate, isAlert: false, isEnd: true, outcome: .windowed)
+    expect(.alertLost, recording)
   }
 
   @Test("a message after the dismissal")

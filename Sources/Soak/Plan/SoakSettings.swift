@@ -120,7 +120,7 @@ public enum SoakProfile: String, Sendable, CaseIterable {
       settings.ramp = 2
       settings.rate = 4
       settings.churn = 60
-      settings.slow = 4
+      settings.slow = 10
       settings.offline = 8
       settings.staleIn = 4
       settings.restarts = 1

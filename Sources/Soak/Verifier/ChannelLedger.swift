@@ -92,6 +92,14 @@ struct ChannelLedger {
     position.epoch != epoch && earlierEpochs.contains(position.epoch)
   }
 
+  /// The newest number that was let out before a moment; 0 when none is known.
+  func newestSequence(before moment: Double) -> Int {
+    // Mostly one of the last: a second's worth.
+    stride(from: newestSequence, to: max(0, newestSequence - 1_024), by: -1).first { sequence in
+      numbers[sequence].flatMap { entries[$0]?.letOut }.map { $0 < moment } ?? false
+    } ?? 0
+  }
+
   /// The newest timestamp among the stored messages up to a sequence number, as far back as matters.
   func newestStored(upTo sequence: Int) -> Int64? {
     guard sequence > 0 else { return nil }

@@ -23,6 +23,10 @@ struct SubscriberRecord {
   var isDismissed = false
   /// What it must hold soon, because it came back.
   var owes: (position: StreamPosition, by: Double)?
+  /// When its activity will go stale, by its own clock; nil when it won't, or did.
+  var staleDue: Double?
+  /// Seconds by which its clock is ahead.
+  var clockOffset: Double = 0
   /// The device's clock right after its last jump.
   var jumpedTo: Double = -.infinity
 

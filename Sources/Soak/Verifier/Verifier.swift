@@ -17,6 +17,8 @@ public struct Verifier: Sendable {
     public var catchingUp: Double = 3
     /// From a publish to its delivery, beyond the delivery window.
     public var delivery: Double = 5
+    /// The same for what was published last, when all is quiet.
+    public var lastDelivery: Double = 2
 
     /// Makes the stated tolerances.
     public init() {}
@@ -72,7 +74,9 @@ public struct Verifier: Sendable {
   public mutating func observe(_ observation: Observation, at now: Double) {
     switch observation {
     case .sent(let channel, let sent):
-      for old in ledgers[channel].add(LedgerEntry(sent: sent, sentAt: now)) { settle(old, channel, at: now) }
+      for old in ledgers[channel].add(LedgerEntry(sent: sent, sentAt: now)) {
+        settle(old, channel, within: tolerance.delivery, at: now)
+      }
     case .accepted(let channel, let number, let uniqueID, let outcome, let isRepetition, let again):
       accepted(channel, number, uniqueID, outcome, isRepetition, again, at: now)
     case .refused(let channel, let number): ledgers[channel].entries[number]?.isRefused = true
@@ -91,10 +95,14 @@ public struct Verifier: Sendable {
     case .received(let subscriber, let arrival, let shown): received(subscriber, arrival, shown, at: now)
     case .wentStale(let subscriber, let staleDate, let clock):
       wentStale(subscriber, staleDate, clock, at: now)
-    case .clockJumped(let subscriber, let clock): subscribers[subscriber].jumpedTo = clock
+    case .clockJumped(let subscriber, let clock):
+      subscribers[subscriber].jumpedTo = clock
+      subscribers[subscriber].clockOffset = clock - now
     case .leaving(let subscriber):
+      judgeStale(subscriber, at: now)
       subscribers[subscriber].isLeaving = true
       subscribers[subscriber].owes = nil
+      subscribers[subscriber].staleDue = nil
     case .dismissed(let subscriber):
       subscribers[subscriber].isDismissed = true
       subscribers[subscriber].owes = nil
@@ -126,9 +134,12 @@ public struct Verifier: Sendable {
   /// Judges what is left at the end of the run. Nothing may be observed afterwards.
   public mutating func finish(at now: Double) {
     advance(to: now)
+    for subscriber in subscribers.indices { judgeStale(subscriber, at: now) }
     for channel in ledgers.indices {
       for number in ledgers[channel].entries.keys.sorted() {
-        if let entry = ledgers[channel].entries[number] { settle(entry, channel, at: now) }
+        if let entry = ledgers[channel].entries[number] {
+          settle(entry, channel, within: tolerance.lastDelivery, at: now)
+        }
       }
       undecided += ledgers[channel].missed.count
     }

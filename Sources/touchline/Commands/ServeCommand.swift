@@ -11,7 +11,7 @@ enum ServeCommand: Command {
     name: "serve",
     synopsis: "[--listen HOST:PORT] [--store PATH|memory] [--channels DIR] [--keys DIR] [--config FILE]",
     summary: "Run a broadcast-channel server.",
-    options: ServeSettings.options,
+    options: ServeSettings.options + [ParentProcess.option],
     environment: ServeSettings.environmentHelp,
     notes: """
       Speaks HTTP/1.1, HTTP/2, WebSocket and server-sent events. The addresses are printed on standard output, the log
@@ -36,6 +36,7 @@ enum ServeCommand: Command {
 
   static func run(_ arguments: Arguments) throws -> Int32 {
     _ = try arguments.positional(0...0, "no argument")
+    try ParentProcess.follow(arguments)
     let settings = ServeSettings(arguments)
     if arguments.has("--check-config") { return try settings.check() }
     if arguments.has("--format") { throw arguments.error("--format goes with --check-config") }

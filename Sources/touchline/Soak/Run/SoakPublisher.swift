@@ -67,7 +67,12 @@ extension SoakRun {
 
   func connectPublisher(_ channel: Int) {
     guard publishers[channel].connection == nil, let swarm else { return }
-    publishers[channel].connection = swarm.connect(path: "/v1/events", tag: Self.publisherTag(channel))
+    do throws(RequestFailure) {
+      publishers[channel].connection = swarm.connect(
+        path: "/v1/events", tag: channel, headers: try access.headers())
+    } catch {
+      return fail("\(error)")
+    }
     if publishers[channel].connection == nil {
       agenda.add(.reconnectPublisher(channel: channel), at: now + 0.2)
     }
@@ -163,7 +168,7 @@ extension SoakRun {
       // An end is worth another try; anything else is out of date by then.
       guard request.publication.step.event == .end else { return }
       loop.schedule(after: (error.retryAfter ?? 0.2) + 0.02) { [weak self] in
-        guard let self, !isEnding, publishers[channel].isOpen else { return }
+        guard let self, stage == .running, publishers[channel].isOpen else { return }
         send(request.publication, channel, at: self.now)
       }
     default: break
