@@ -154,8 +154,9 @@ struct SoakTests {
     program.signal(SIGKILL)
     try await eventually("the end of \(children)") { children.allSatisfy(hasEnded) ? () : nil }
     // What it could not remove any more.
+    let left = "touchline-soak-\(program.processIdentifier)"
     try? FileManager.default.removeItem(
-      at: FileManager.default.temporaryDirectory.appendingPathComponent("touchline-soak-\(program.processIdentifier)"))
+      at: FileManager.default.temporaryDirectory.appendingPathComponent(left))
   }
 
   @Test("a server whose parent has ended before it could ask to be told doesn't start")
