@@ -54,7 +54,7 @@ struct MessageLog {
   /// Where subscriptions count what they acknowledge.
   private let counts: DeliveryCounts
 
-  init(counts: DeliveryCounts = DeliveryCounts()) { self.counts = counts }
+  init(counts: DeliveryCounts = DeliveryCounts(total: DeliveryTotals())) { self.counts = counts }
 
   subscript(id: String) -> MessageRecord? { records[UniqueID(text: id)] }
 
