@@ -103,7 +103,8 @@ extension BroadcastServer {
       ].compactMap(\.self)
       log(
         .info, .keysReloaded,
-        "the keys were read again: \(new.teams.count) teams, \(new.keyIDs.count) keys, \(changes.isEmpty ? "the same ones" : changes.joined(separator: ", "))")
+        "the keys were read again: \(new.teams.count) teams, \(new.keyIDs.count) keys, \(changes.isEmpty ? "the same ones" : changes.joined(separator: ", "))"
+      )
     } catch {
       log(
         .error, .keysRefused, "the keys stay as they were: \("\(error)".replacing("\n", with: "; "))")
@@ -117,7 +118,9 @@ extension BroadcastServer {
     used.certificate = next.certificate
     used.certificateKey = next.certificateKey
     used.tlsFolder = next.tlsFolder
-    if used.clientAuthority != nil, next.clientAuthority != nil { used.clientAuthority = next.clientAuthority }
+    if used.clientAuthority != nil, next.clientAuthority != nil {
+      used.clientAuthority = next.clientAuthority
+    }
     do {
       let before = secure[0].certificateExpiry
       let identity = try used.identity(log)
@@ -196,6 +199,7 @@ extension BroadcastServer {
     }
     log(
       .info, .channelsReloaded,
-      "the channel definitions were read again: \((changes + ["\(names[.unchanged]?.count ?? 0) unchanged"]).joined(separator: "; "))")
+      "the channel definitions were read again: \((changes + ["\(names[.unchanged]?.count ?? 0) unchanged"]).joined(separator: "; "))"
+    )
   }
 }

@@ -29,7 +29,8 @@ public final class BroadcastServer {
   ///   - definitions: channels that must exist; one that is missing is created.
   /// - Throws: ``EventLoopError`` when it can't listen or a certificate can't be used, ``StoreError`` when the store can't
   ///   be read, `KeyRing.Broken` when the keys can't, `BrokenToken` when the token for the metrics can't,
-  ///   ``DefinitionConflict`` when a definition can't be taken over, ``OpenToAll`` when others could reach it and nothing is checked.
+  ///   ``DefinitionConflict`` when a definition can't be taken over, ``OpenToAll`` when others could reach it and nothing
+  ///   is checked.
   public init(
     loop: EventLoop, configuration: ServerConfiguration, store: any ChannelStore,
     definitions: [ChannelDefinition] = [], log: ServerLog

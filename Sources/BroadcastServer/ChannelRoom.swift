@@ -82,6 +82,8 @@ final class ChannelRoom {
   private var pass: FanOutPass?
   private var queue: [Broadcast] = []
   private var nextNumber = 0
+  /// When the pass began, on the loop's clock.
+  private var passBegan: Double = 0
   private var noted: Set<String> = []
   private var timer: (deadline: Double, cancel: () -> Void)?
   private var isClosed = false
@@ -174,7 +176,10 @@ final class ChannelRoom {
       for exception in exceptions {
         subscribers[exception.place].deliver(pass, from: exception.next, taken: exception.taken)
       }
-      if audience.isServed { self.pass = nil }
+      if audience.isServed {
+        self.pass = nil
+        hub.metrics.fannedOut(subscribers: subscribers.count, seconds: hub.fanOut.now - passBegan)
+      }
     } while clock() < deadline
     return pass == nil && queue.isEmpty
   }
@@ -189,6 +194,7 @@ final class ChannelRoom {
     let next = FanOutPass([first] + more, from: nextNumber - queue.count)
     queue.removeFirst(next.broadcasts.count)
     audience.begin()
+    passBegan = hub.fanOut.now
     pass = next
     return next
   }

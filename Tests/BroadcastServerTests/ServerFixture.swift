@@ -17,6 +17,8 @@ final class ServerFixture: @unchecked Sendable {
     var keys: String?
     var strictness: Set<ServerConfiguration.Strictness> = []
     var origins: Set<String>?
+    /// Changes whatever else is to be different.
+    var settings: @Sendable (inout ServerConfiguration) -> Void = { _ in }
   }
 
   let port: UInt16
@@ -49,6 +51,7 @@ final class ServerFixture: @unchecked Sendable {
         configuration.keys = setup.keys
         configuration.strictness = setup.strictness
         configuration.origins = setup.origins
+        setup.settings(&configuration)
         let server = try BroadcastServer(
           loop: loop, configuration: configuration, store: setup.store(), definitions: setup.definitions,
           log: ServerLog(lowest: .debug) { entry in

@@ -45,7 +45,8 @@ import Testing
 
   @Test func everySettingHasAVariableThatIsReadLikeItsFlag() throws {
     let texts = [
-      "listen": "127.0.0.1:7", "tls": "true", "provider-listen": "off", "tls-cert": "c.pem", "tls-key": "k.pem",
+      "listen": "127.0.0.1:7", "tls": "true", "provider-listen": "off", "tls-cert": "c.pem",
+      "tls-key": "k.pem",
       "tls-dir": "tls", "keys": "keys", "client-ca": "ca.pem", "insecure-open": "true", "strict": "headers",
       "environment": "production", "origins": "https://a.example,https://b.example", "store": "s.sqlite",
       "channels": "Channels", "ping-seconds": "1.5", "silence-seconds": "7", "log-level": "debug",
@@ -61,7 +62,9 @@ import Testing
         }))
     let flags = layers(
       flags: Dictionary(
-        uniqueKeysWithValues: Setting.all.compactMap { setting in texts[setting.key].map { (setting.flag, $0) } }))
+        uniqueKeysWithValues: Setting.all.compactMap { setting in
+          texts[setting.key].map { (setting.flag, $0) }
+        }))
     #expect(variables.problems.isEmpty && flags.problems.isEmpty)
     #expect(variables.configuration == flags.configuration)
     for setting in Setting.all {
@@ -74,7 +77,8 @@ import Testing
     for setting in Setting.all {
       let shown = setting.shown(in: ServerConfiguration())
       switch setting.form {
-      case .toggle, .words, .choice, .seconds, .count, .text: #expect(setting.standard == shown, "\(setting.key)")
+      case .toggle, .words, .choice, .seconds, .count, .text:
+        #expect(setting.standard == shown, "\(setting.key)")
       case .file, .folder, .list: #expect(shown == "-", "\(setting.key)")
       }
     }
@@ -88,7 +92,10 @@ import Testing
     #expect(!taken.usesTLS && taken.strictness.isEmpty)
     let alone = layers(flags: ["--tls": "", "--strict": ""]).configuration
     #expect(alone.usesTLS && alone.strictness.count == 3)
-    #expect(layers(flags: ["--strict": "headers,token-claims"]).configuration.strictness == [.headers, .tokenClaims])
+    #expect(
+      layers(flags: ["--strict": "headers,token-claims"]).configuration.strictness == [
+        .headers, .tokenClaims,
+      ])
   }
 
   @Test func anUnknownVariableIsAnErrorWithASuggestion() {
@@ -123,10 +130,13 @@ import Testing
       flags: ["--listen": "nowhere:x", "--tls-cert": "c.pem"])
     let lines = found.problems.map(\.description)
     #expect(lines.count == 5, "\(lines)")
-    #expect(lines[0].hasPrefix("touchline.json:2:2: error: chanels: is no key of a configuration; did you mean"))
-    #expect(lines[1] == "TOUCHLINE_METRICS is \"locl\"; local, all or off was expected; did you mean \"local\"?")
+    #expect(
+      lines[0].hasPrefix("touchline.json:2:2: error: chanels: is no key of a configuration; did you mean"))
+    #expect(
+      lines[1] == "TOUCHLINE_METRICS is \"locl\"; local, all or off was expected; did you mean \"local\"?")
     #expect(lines[2].hasPrefix("--listen is \"nowhere:x\"; HOST:PORT was expected"))
-    #expect(lines[3].hasPrefix("touchline.json:3: error: silence-seconds: is 50 and ping-seconds 100; a peer must"))
+    #expect(
+      lines[3].hasPrefix("touchline.json:3: error: silence-seconds: is 50 and ping-seconds 100; a peer must"))
     #expect(lines[4] == "tls-cert is given without tls-key; --tls-cert and --tls-key go together")
   }
 

@@ -30,7 +30,8 @@ struct ReloadTests {
         atPath: folder.path("channels"), withIntermediateDirectories: true)
       for (name, text) in channels { try folder.write("channels/\(name).json", text) }
       try Served.configure(folder, settings)
-      let served = Served(server: try await Server(["--config", folder.path("touchline.json")]), folder: folder)
+      let served = Served(
+        server: try await Server(["--config", folder.path("touchline.json")]), folder: folder)
       try await body(served)
       try await served.server.stop()
     }
@@ -135,7 +136,8 @@ struct ReloadTests {
       server.program.signal(SIGHUP)
       let broken = try await server.program.notice("the keys stay as they were")
       #expect(broken.contains(" error ") && broken.contains("teams.json:1:2"), "\(broken)")
-      let list = try await server.run("channel", "create", "final", "--key", "\(keys)/AuthKey_\(second).p8", "--team", "TEAM123456")
+      let list = try await server.run(
+        "channel", "create", "final", "--key", "\(keys)/AuthKey_\(second).p8", "--team", "TEAM123456")
       #expect(list.code == 0, "\(list.errors)")
       try await server.stop()
     }

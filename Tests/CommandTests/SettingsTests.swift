@@ -76,7 +76,9 @@ struct CheckConfigTests {
         "serve", "--config", folder.path("touchline.json"), "--check-config", "--listen", "0.0.0.0:0",
         "--channels", folder.path("broken"), "--ping-seconds", "soon",
       ]
-      let environment = ["TOUCHLINE_LOGLEVEL": "debug", "TOUCHLINE_KEYS": "", "TOUCHLINE_METRICS_TOKEN": "/nowhere"]
+      let environment = [
+        "TOUCHLINE_LOGLEVEL": "debug", "TOUCHLINE_KEYS": "", "TOUCHLINE_METRICS_TOKEN": "/nowhere",
+      ]
       let ending = try await Touchline.run(words, environment: environment)
       #expect(ending.code == 1 && ending.output == "")
       for part in [
@@ -87,7 +89,8 @@ struct CheckConfigTests {
         "--listen: 0.0.0.0:0 can be reached from other machines",
         "--channels: \(folder.path("broken"))/final.json:1:1: error: app: is missing",
       ] {
-        #expect(ending.errors.contains("touchline serve: ") && ending.errors.contains(part), "\(ending.errors)")
+        #expect(
+          ending.errors.contains("touchline serve: ") && ending.errors.contains(part), "\(ending.errors)")
       }
       #expect(ending.errors.split(separator: "\n").count == 6, "\(ending.errors)")
       let json = try await Touchline.run(words + ["--format", "json"], environment: environment)

@@ -18,7 +18,8 @@ struct ConfigurationFile {
     guard let members = document.root.members else {
       findings = [
         Finding(
-          .error, "bad-value", key: "", "is \(document.root.described); an object was expected", at: 0, in: document)
+          .error, "bad-value", key: "", "is \(document.root.described); an object was expected", at: 0,
+          in: document)
       ]
       return
     }
@@ -40,7 +41,8 @@ struct ConfigurationFile {
   /// Takes all of it over; what is wrong joins the findings and leaves its setting as it was.
   ///
   /// - Parameter took: told of each setting whose value counts, and of its place.
-  mutating func apply(to configuration: inout ServerConfiguration, _ took: (Setting, SourcePosition) -> Void) {
+  mutating func apply(to configuration: inout ServerConfiguration, _ took: (Setting, SourcePosition) -> Void)
+  {
     for (setting, value, position) in values {
       let given = SettingValue.json(value)
       if let expected = setting.take(&configuration, given) {

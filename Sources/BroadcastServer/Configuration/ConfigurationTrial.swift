@@ -20,7 +20,9 @@ extension LayeredConfiguration {
     }
     let access = AccessControl(configuration, keys: ring, now: { .distantPast })
     if access.isOpen, configuration.isReachable, !configuration.isOpenToAll, configuration.keys == nil {
-      add(OpenToAll(configuration).description, for: configuration.listen.isLoopback ? "provider-listen" : "listen")
+      add(
+        OpenToAll(configuration).description,
+        for: configuration.listen.isLoopback ? "provider-listen" : "listen")
     }
     guard let folder = configuration.channels else { return }
     do throws(ChannelLibrary.Broken) {

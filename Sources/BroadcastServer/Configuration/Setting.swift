@@ -91,7 +91,8 @@ public struct Setting: Sendable {
       case .count(let range): "\(range.lowerBound) to \(range.upperBound)"
       default: nil
       }
-    let facts = [bounds, "default\(standard.contains(" ") ? ":" : "") \(standard)"].compactMap(\.self).joined(separator: "; ")
+    let facts = [bounds, "default\(standard.contains(" ") ? ":" : "") \(standard)"].compactMap(\.self).joined(
+      separator: "; ")
     return "\(help) (\(facts))"
   }
 
@@ -102,7 +103,9 @@ public struct Setting: Sendable {
   public func json(in configuration: ServerConfiguration) -> String { value(configuration).json }
 
   /// Whether two configurations have the same value.
-  func isSame(in one: ServerConfiguration, _ other: ServerConfiguration) -> Bool { value(one) == value(other) }
+  func isSame(in one: ServerConfiguration, _ other: ServerConfiguration) -> Bool {
+    value(one) == value(other)
+  }
 }
 
 /// What somebody said that a setting is: the text of a flag or a variable, or a value of a file.
@@ -149,7 +152,9 @@ enum SettingValue {
     case .text(let text) where Double(text) != nil: return "\"\(text)\""
     default:
       let text = string ?? ""
-      guard !text.contains("-----BEGIN"), !text.contains(where: \.isNewline) else { return "a text of several lines" }
+      guard !text.contains("-----BEGIN"), !text.contains(where: \.isNewline) else {
+        return "a text of several lines"
+      }
       let short = Redaction.text(text)
       switch self {
       case .text: return "\"\(short.count <= 80 ? short : short.prefix(80) + "…")\""

@@ -24,7 +24,9 @@ extension Setting {
     path(
       "tls-cert", .file, standard: "a development certificate, also for Apple's host names",
       "the certificate and its chain, PEM", \.certificate),
-    path("tls-key", .file, standard: "the development certificate's", "the certificate's key, PEM", \.certificateKey),
+    path(
+      "tls-key", .file, standard: "the development certificate's", "the certificate's key, PEM",
+      \.certificateKey),
     path(
       "tls-dir", .folder, standard: "beside the store, or in the user's data folder",
       "where the development certificates are kept; 'touchline trust' tells", \.tlsFolder),
@@ -67,16 +69,22 @@ extension Setting {
     path(
       "channels", .folder, standard: "none",
       "a folder of definitions, <alias>.json each; channels that are missing are created", \.channels),
-    seconds("ping-seconds", Limits.pingSeconds, "a subscriber is pinged after so long without a word", \.keepAlive.ping),
     seconds(
-      "silence-seconds", Limits.silenceSeconds, "and dropped after so long, or when it reads nothing for so long",
+      "ping-seconds", Limits.pingSeconds, "a subscriber is pinged after so long without a word",
+      \.keepAlive.ping),
+    seconds(
+      "silence-seconds", Limits.silenceSeconds,
+      "and dropped after so long, or when it reads nothing for so long",
       \.keepAlive.silence),
   ]
 
   private static let operating = [
     choice("log-level", "the least important lines that are logged", \.logLevel, .reload),
-    choice("log-format", "how a line of the log looks: for a person, or one JSON object", \.logFormat, .reload),
-    choice("metrics", "who may read /metrics without a token: this machine, all, or nobody", \.metricsAccess, .reload),
+    choice(
+      "log-format", "how a line of the log looks: for a person, or one JSON object", \.logFormat, .reload),
+    choice(
+      "metrics", "who may read /metrics without a token: this machine, all, or nobody", \.metricsAccess,
+      .reload),
     path(
       "metrics-token", .file, standard: "none",
       "a file with a secret word: whoever shows it as a bearer token may read /metrics too", \.metricsToken,
@@ -99,7 +107,8 @@ extension Setting {
   }
 
   private static func path(
-    _ key: String, _ form: Form, standard: String, _ help: String, _ place: Path<String?>, _ change: Change = .reload
+    _ key: String, _ form: Form, standard: String, _ help: String, _ place: Path<String?>,
+    _ change: Change = .reload
   ) -> Setting {
     let kind = form == .folder ? "folder" : "file"
     return Setting(
@@ -132,7 +141,9 @@ extension Setting {
       value: { .text($0[keyPath: place].rawValue) })
   }
 
-  private static func seconds(_ key: String, _ standard: Double, _ help: String, _ place: Path<Double>) -> Setting {
+  private static func seconds(_ key: String, _ standard: Double, _ help: String, _ place: Path<Double>)
+    -> Setting
+  {
     let range = 0.1...86_400.0
     return Setting(
       key: key, form: .seconds(range), standard: JSONWriter.seconds(standard), help: help, change: .reload,

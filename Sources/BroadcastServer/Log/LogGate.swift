@@ -44,7 +44,9 @@ struct LogGate {
     for (kind, held) in kinds where isDue(held.since) {
       // A clock that was set back must not hold lines for ever.
       kinds[kind] = held.last == nil ? nil : Held(since: now)
-      if let last = held.last { entries.append(Self.summary(of: held.count, last, since: held.since, at: now)) }
+      if let last = held.last {
+        entries.append(Self.summary(of: held.count, last, since: held.since, at: now))
+      }
     }
     return entries.sorted { $0.message < $1.message }
   }

@@ -3,8 +3,8 @@ import Synchronization
 
 /// What the server tells its operator: one line a thing to act on, on whatever the owner hands in.
 ///
-/// Of lines that come in floods those that are equal, by their event and key, are told once; how often they came since is told a minute later. Never given tokens,
-/// keys, or a URL with arguments. May be used from every thread.
+/// Of lines that come in floods those that are equal, by their event and key, are told once; how often they came since is
+/// told a minute later. Never given tokens, keys, or a URL with arguments. May be used from every thread.
 public final class ServerLog: Sendable {
   /// How much a line matters.
   public enum Level: String, Sendable, CaseIterable, Comparable {

@@ -30,7 +30,8 @@ struct MetricFamily {
   static let sessions = MetricFamily(
     "touchline_sessions", .gauge, "Open sessions: WebSockets, event streams, and streams of the request log.")
   static let closings = MetricFamily(
-    "touchline_sessions_closed_total", .counter, "Sessions that ended, by their close code; none without one.",
+    "touchline_sessions_closed_total", .counter,
+    "Sessions that ended, by their close code; none without one.",
     labels: ["code"])
   static let subscriptions = MetricFamily(
     "touchline_subscriptions", .gauge, "Subscriptions of all sessions to all channels.")
@@ -47,7 +48,8 @@ struct MetricFamily {
     "touchline_provider_answer_duration_seconds", .histogram,
     "From a provider's whole request to its answer.")
   static let publishes = MetricFamily(
-    "touchline_publishes_total", .counter, "Accepted broadcasts, by what was done with each.", labels: ["outcome"])
+    "touchline_publishes_total", .counter, "Accepted broadcasts, by what was done with each.",
+    labels: ["outcome"])
   static let refusedPublishes = MetricFamily(
     "touchline_publishes_refused_total", .counter, "Refused broadcasts, by reason.", labels: ["reason"])
   static let pushes = MetricFamily(
@@ -79,7 +81,7 @@ struct MetricFamily {
     "touchline_fanout_duration_seconds", .histogram,
     "From a message's first subscriber to its last; messages that go out together count once.")
   static let fanOutSizes = MetricFamily(
-    "touchline_fanout_subscribers", .histogram, "Subscribers when a message went out.")
+    "touchline_fanout_subscribers", .histogram, "Subscribers when messages went out together.")
   static let deliveries = MetricFamily(
     "touchline_deliveries_total", .counter, "Messages that sockets took, one a subscriber and message.")
   static let deliveredBytes = MetricFamily(
@@ -92,6 +94,9 @@ struct MetricFamily {
     "touchline_acknowledgements_total", .counter, "Messages that subscribers said that they received.")
   static let displays = MetricFamily(
     "touchline_displays_total", .counter, "Messages that devices said that they displayed.")
+  static let stale = MetricFamily(
+    "touchline_stale_total", .counter,
+    "Displayed messages that became stale on a device before a newer one came, as devices report.")
 
   // MARK: The server itself
 
@@ -100,7 +105,8 @@ struct MetricFamily {
   static let storeFailures = MetricFamily(
     "touchline_store_failures_total", .counter, "How often the store could not do what it was asked for.")
   static let loopLag = MetricFamily(
-    "touchline_loop_lag_seconds", .histogram, "By how much a timer of the loop came late; looked at every 250 ms.")
+    "touchline_loop_lag_seconds", .histogram,
+    "By how much a timer of the loop came late; looked at every 250 ms.")
   static let logLines = MetricFamily(
     "touchline_log_lines_total", .counter, "Lines of the log.", labels: ["level"])
   static let uptime = MetricFamily("touchline_uptime_seconds", .gauge, "Seconds since the server started.")
@@ -121,9 +127,12 @@ struct MetricFamily {
 
   /// All of them, in the order of the answer.
   static let all = [
-    build, ready, uptime, connections, accepted, sessions, closings, subscriptions, channels, answers, answering,
-    publishes, refusedPublishes, pushes, refusedPushes, budgetLeft, budgetLimit, limited, exhausted, windowWaits,
-    fanOutSeconds, fanOutSizes, deliveries, deliveredBytes, conflations, acknowledgements, displays, storeCommits,
+    build, ready, uptime, connections, accepted, sessions, closings, subscriptions, channels, answers,
+    answering,
+    publishes, refusedPublishes, pushes, refusedPushes, budgetLeft, budgetLimit, limited, exhausted,
+    windowWaits,
+    fanOutSeconds, fanOutSizes, deliveries, deliveredBytes, conflations, acknowledgements, displays, stale,
+    storeCommits,
     storeFailures, loopLag, logLines, cpu, resident, virtual, openFiles, mostFiles, startTime,
   ]
 }

@@ -22,7 +22,9 @@ struct MetricsAccess {
     let range = Limits.metricsTokenBytes
     guard let handle = FileHandle(forReadingAtPath: path),
       let data = try? handle.read(upToCount: range.upperBound + 1), !data.isEmpty
-    else { throw BrokenToken(description: "\(path): can't be read, or is empty; a file with a token was expected") }
+    else {
+      throw BrokenToken(description: "\(path): can't be read, or is empty; a file with a token was expected")
+    }
     let isBlank: (UInt8) -> Bool = { $0 == 0x20 || (0x09...0x0D).contains($0) }
     var token = Array(data)[...]
     while token.last.map(isBlank) == true { token.removeLast() }
@@ -39,7 +41,8 @@ struct MetricsAccess {
   func check(_ request: HTTPRequest) throws(AnswerError) {
     if rule == .all || (rule == .local && Self.isLocal(request)) { return }
     if let token, let shown = Self.bearer(request), Self.isSame(token, Array(shown.utf8)) { return }
-    let ways = token == nil ? "; --metrics and --metrics-token say who may" : "; show the token of --metrics-token"
+    let ways =
+      token == nil ? "; --metrics and --metrics-token say who may" : "; show the token of --metrics-token"
     throw AnswerError(
       status: 403, reason: "MetricsForbidden",
       message: "the metrics are \(rule == .off ? "for nobody" : "for this machine alone")\(ways)")

@@ -64,7 +64,9 @@ final class Monitoring {
     let servers = ports.compactMap { port in port.server().map { (port.name, $0) } }
     text.add(
       .connections,
-      servers.flatMap { name, server in server.connectionCounts.map { ([name, $0.kind.rawValue], Double($0.count)) } })
+      servers.flatMap { name, server in
+        server.connectionCounts.map { ([name, $0.kind.rawValue], Double($0.count)) }
+      })
     text.add(.accepted, servers.map { ([$0.0], Double($0.1.acceptedCount)) })
     text.add(.sessions, registry.count)
     text.add(.closings, metrics.closings)
@@ -77,7 +79,8 @@ final class Monitoring {
     text.add(
       .answers, metrics.answers.sorted { $0.key < $1.key }.map { ([String($0.key)], Double($0.value)) })
     text.add(.answering, metrics.answering)
-    let outcomes = Dictionary(uniqueKeysWithValues: (Outcome.allCases.map(\.rawValue) + ["repeated"]).map { ($0, 0) })
+    let outcomes = Dictionary(
+      uniqueKeysWithValues: (Outcome.allCases.map(\.rawValue) + ["repeated"]).map { ($0, 0) })
     text.add(.publishes, outcomes.merging(metrics.publishes) { $1 })
     text.add(.refusedPublishes, metrics.refusedPublishes)
     text.add(.pushes, metrics.pushes)
@@ -107,6 +110,7 @@ final class Monitoring {
     text.add(.conflations, metrics.deliveries.conflated)
     text.add(.acknowledgements, metrics.deliveries.acknowledged)
     text.add(.displays, metrics.deliveries.displayed)
+    text.add(.stale, metrics.deliveries.stale)
   }
 
   private func addServer(to text: inout Exposition) {

@@ -96,4 +96,6 @@ final class DeliveryTotals {
   var acknowledged = 0
   /// Messages that devices said that they displayed.
   var displayed = 0
+  /// Displayed messages that devices said to have become stale.
+  var stale = 0
 }

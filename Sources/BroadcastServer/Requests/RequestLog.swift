@@ -34,7 +34,8 @@ final class RequestLog {
     log(
       .debug, .request, "request \(entry.line)",
       [
-        "request": entry.requestID, "status": String(status), "reason": entry.reason, "channel": entry.channel,
+        "request": entry.requestID, "status": String(status), "reason": entry.reason,
+        "channel": entry.channel,
         "remote": request.remoteAddress,
       ])
     entries.append(entry)

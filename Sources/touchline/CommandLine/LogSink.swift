@@ -41,7 +41,8 @@ final class LogSink: Sendable {
   /// JOURNAL_STREAM), because a program may be started by a service with another standard error.
   private static var isJournal: Bool {
     var status = stat()
-    guard let stream = ProcessInfo.processInfo.environment["JOURNAL_STREAM"], fstat(STDERR_FILENO, &status) == 0
+    guard let stream = ProcessInfo.processInfo.environment["JOURNAL_STREAM"],
+      fstat(STDERR_FILENO, &status) == 0
     else { return false }
     return stream == "\(status.st_dev):\(status.st_ino)"
   }

@@ -8,8 +8,11 @@ struct ServeSettings {
   static let options =
     Setting.all.map { Option($0) } + [
       Option(Setting.fileFlag, "FILE", "a JSON file with these settings; also TOUCHLINE_CONFIG"),
-      Option("--check-config", nil, "print the settings with where each comes from, and end; exit 1 when one is wrong"),
-      Option("--format", "plain|json", "with --check-config: for a person, or one JSON object (default plain)"),
+      Option(
+        "--check-config", nil,
+        "print the settings with where each comes from, and end; exit 1 when one is wrong"),
+      Option(
+        "--format", "plain|json", "with --check-config: for a person, or one JSON object (default plain)"),
     ]
 
   /// The variables, for the manual.
@@ -46,7 +49,8 @@ struct ServeSettings {
       if case .flag = problem.source { true } else { false }
     }
     guard !isUsage else { throw arguments.error(lines.joined(separator: "\n")) }
-    throw CommandFailure(lines.count == 1 ? lines[0] : "the settings can't be used:\n\(lines.joined(separator: "\n"))")
+    throw CommandFailure(
+      lines.count == 1 ? lines[0] : "the settings can't be used:\n\(lines.joined(separator: "\n"))")
   }
 
   // MARK: --check-config

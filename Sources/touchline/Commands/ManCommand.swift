@@ -22,7 +22,8 @@ enum ManCommand: Command {
   static func run(_ arguments: Arguments) throws -> Int32 {
     let names = try arguments.positional(0...1, "one command")
     guard let folder = arguments["--dir"] else {
-      Console.printText(try names.first.map { try page(of: $0, arguments) } ?? ManualPage.overview(Touchline.usages))
+      Console.printText(
+        try names.first.map { try page(of: $0, arguments) } ?? ManualPage.overview(Touchline.usages))
       return 0
     }
     guard names.isEmpty else { throw arguments.error("--dir writes all pages; leave out \"\(names[0])\"") }
