@@ -117,8 +117,10 @@ struct UnitTests {
         Tool.curl,
         [
           "-sf", "--http2", "--cacert", "\(folder.path)/touchline-tls/ca.pem",
-          "https://127.0.0.1:\(ports[1])/healthz",
+          "https://127.0.0.1:\(ports[1])/readyz",
         ])
+      // The process' figures come from /proc.
+      try await succeed(Tool.curl, ["-sf", "http://127.0.0.1:\(ports[0])/metrics"])
       // The traced process is strace's child.
       let children = try String(
         contentsOfFile: "/proc/\(traced.processIdentifier)/task/\(traced.processIdentifier)/children",
