@@ -266,9 +266,9 @@ static int load(char **v) {
   uint64_t begin = now_ns(), cpu = cpu_ns(pid);
   if (connect_all(subs, n, port, v[5], skip) < 0) return 1;
   double connected = (now_ns() - begin) / 1e9, connect_us = (cpu_ns(pid) - cpu) / 1000.0 / n;
-  usleep(700000);
-  double rss = (rss_bytes(pid) - rss0) / (double)n;
   if (w == 0) {
+    usleep(700000);
+    double rss = (rss_bytes(pid) - rss0) / (double)n;
     printf("{\"n\":%d,\"connects_per_s\":%.0f,\"us_per_connect\":%.1f,\"resumed\":%d,\"rss_per_connection\":%.0f}\n", n,
       n / connected, connect_us, resumed, rss);
     fflush(stdout);
@@ -322,9 +322,9 @@ static int load(char **v) {
   qsort(samples, sample_count, sizeof *samples, compare);
   long long lost = (long long)(published * n) - (long long)deliveries;
   printf("{\"n\":%d,\"w\":%d,\"us_per_delivery\":%.3f,\"deliveries_per_s\":%.0f,\"p50_ms\":%.2f,\"p99_ms\":%.2f,"
-    "\"published\":%llu,\"lost\":%lld,\"frame_bytes\":%llu,\"connects_per_s\":%.0f,\"rss_per_connection\":%.0f}\n",
+    "\"published\":%llu,\"lost\":%lld,\"frame_bytes\":%llu}\n",
     n, w, us, rate, percentile(0.5), percentile(0.99), (unsigned long long)published, lost,
-    (unsigned long long)frame_bytes, n / connected, rss);
+    (unsigned long long)frame_bytes);
   return lost != 0;
 }
 
