@@ -79,8 +79,11 @@ count_instructions() {
   # Valgrind 3.19 can't read Swift's debug information and ends.
   strip --strip-debug -o "$work/stripped" "$TOUCHLINE"
   local TOUCHLINE=$work/stripped
-  for kind in touchline floor; do
+  local each
+  for kind in touchline $([ -n "$check" ] || echo floor); do
     one=$(difference instructions 1) many=$(difference instructions "$n")
-    echo "instructions of the ${kind/touchline/server}, the kernel's left out: $(share "$one" "$many" "$n" 0) a delivery, $(sum "$one / 100" 0) a message"
+    each=$(share "$one" "$many" "$n" 0)
+    echo "instructions of the ${kind/touchline/server}, the kernel's left out: $each a delivery, $(sum "$one / 100" 0) a message"
+    [ "$kind$tls" != touchline ] || expect "instructions a delivery" "$each" 1000
   done
 }
