@@ -62,7 +62,8 @@ count_allocations() {
 # ---- instructions ----
 
 instructions() {
-  start "$kind" valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file="$work/callgrind"
+  # Hashes without a seed of their own each time: the same work takes the same instructions.
+  start "$kind" env SWIFT_DETERMINISTIC_HASHING=1 valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file="$work/callgrind"
   if [ "$kind" = touchline ]; then
     load touchline "$1" 1 "$2x" 200 >/dev/null
   else
