@@ -10,15 +10,8 @@
 // Loopback only. SKIP is how many frames a subscriber gets before its first message. Every message must reach every
 // subscriber, counted; the process ends with 1 when one is missing.
 #include "stream.h"
-#include <dirent.h>
+#include "measure.h"
 #include <fcntl.h>
-#include <time.h>
-
-static uint64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 static int is_resuming, resumed;
 
@@ -72,31 +65,6 @@ static int request(char *to, size_t size, const char *path) {
 enum { CONNECTING, SHAKING, ASKED, READY };
 struct subscriber { struct stream stream; uint32_t frames; uint64_t left; uint8_t head[16]; uint8_t held; uint8_t state; };
 
-static uint64_t cpu_ns(int pid) {
-  char path[128];
-  snprintf(path, sizeof path, "/proc/%d/task", pid);
-  DIR *d = opendir(path);
-  struct dirent *e;
-  uint64_t sum = 0;
-  while (d && (e = readdir(d))) {
-    unsigned long long ns = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%.20s/schedstat", pid, e->d_name);
-    FILE *f = e->d_name[0] == '.' ? 0 : fopen(path, "r");
-    if (f) { if (fscanf(f, "%llu", &ns) == 1) sum += ns; fclose(f); }
-  }
-  if (d) closedir(d);
-  return sum;
-}
-
-static long rss_bytes(int pid) {
-  char path[64];
-  long total = 0, resident = 0;
-  snprintf(path, sizeof path, "/proc/%d/statm", pid);
-  FILE *f = fopen(path, "r");
-  if (f) { if (fscanf(f, "%ld %ld", &total, &resident) != 2) resident = 0; fclose(f); }
-  return resident * sysconf(_SC_PAGESIZE);
-}
-
 static int client_frame(uint8_t *to, const char *text) {
   size_t l = strlen(text);
   to[0] = 0x81; to[1] = 0x80 | 126; to[2] = l >> 8; to[3] = l;
@@ -126,19 +94,6 @@ static void write_all(struct stream *to, const void *bytes, size_t count) {
 #define MESSAGES (1 << 20)
 static uint64_t sent_at[MESSAGES];
 static uint32_t arrived[MESSAGES];
-static uint32_t *samples;
-static size_t sample_count;
-#define SAMPLES (1 << 22)
-
-static int compare(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-  return x < y ? -1 : x > y;
-}
-
-static double percentile(double p) {
-  return sample_count ? samples[(size_t)(p * (sample_count - 1))] / 1000.0 : 0;
-}
-
 static uint64_t deliveries, frame_bytes;
 
 static void take(struct subscriber *s, const uint8_t *b, size_t n, int skip) {
@@ -266,9 +221,9 @@ static int load(char **v) {
   uint64_t begin = now_ns(), cpu = cpu_ns(pid);
   if (connect_all(subs, n, port, v[5], skip) < 0) return 1;
   double connected = (now_ns() - begin) / 1e9, connect_us = (cpu_ns(pid) - cpu) / 1000.0 / n;
-  usleep(700000);
-  double rss = (rss_bytes(pid) - rss0) / (double)n;
   if (w == 0) {
+    usleep(700000);
+    double rss = (rss_bytes(pid) - rss0) / (double)n;
     printf("{\"n\":%d,\"connects_per_s\":%.0f,\"us_per_connect\":%.1f,\"resumed\":%d,\"rss_per_connection\":%.0f}\n", n,
       n / connected, connect_us, resumed, rss);
     fflush(stdout);
@@ -322,9 +277,9 @@ static int load(char **v) {
   qsort(samples, sample_count, sizeof *samples, compare);
   long long lost = (long long)(published * n) - (long long)deliveries;
   printf("{\"n\":%d,\"w\":%d,\"us_per_delivery\":%.3f,\"deliveries_per_s\":%.0f,\"p50_ms\":%.2f,\"p99_ms\":%.2f,"
-    "\"published\":%llu,\"lost\":%lld,\"frame_bytes\":%llu,\"connects_per_s\":%.0f,\"rss_per_connection\":%.0f}\n",
+    "\"published\":%llu,\"lost\":%lld,\"frame_bytes\":%llu}\n",
     n, w, us, rate, percentile(0.5), percentile(0.99), (unsigned long long)published, lost,
-    (unsigned long long)frame_bytes, n / connected, rss);
+    (unsigned long long)frame_bytes);
   return lost != 0;
 }
 
