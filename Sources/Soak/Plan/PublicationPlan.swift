@@ -43,8 +43,8 @@ public struct PublicationPlan: Sendable, IteratorProtocol {
   /// Characters that fill up each state: some channels have large ones.
   private let padding: Int
 
-  /// Bytes of a large state: some 2.5 KB is what a busy scoreboard has, half of what Apple lets pass.
-  private static let largeState = 2_500
+  /// Bytes of a large state: nearly the 4 KB that Apple lets pass, so that slow readers soon have more than their sockets hold.
+  private static let largeState = 3_800
   /// Seconds after the end at which a publisher that doesn't know of it sends once more: cards are ended then, and not gone.
   private static let stragglesAfter: Double = 1.5
   /// Seconds by which the timestamp of a late feed is older than it should be.

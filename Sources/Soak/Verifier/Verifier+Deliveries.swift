@@ -19,6 +19,7 @@ extension Verifier {
     }
     let ledger = ledgers[channel]
     check(.altered)
+    check(.unexpected)
     if ledger.epoch == arrival.position.epoch, let known = ledger.numbers[arrival.position.sequence] {
       if known != number {
         violate(
@@ -105,6 +106,7 @@ extension Verifier {
         "it was unsubscribed, because its card was dismissed")
     }
     check(.order)
+    check(.once)
     guard let last = record.position else {
       return violate(
         .order, channel, subscriber, arrival.position, at: now, "a message before the subscription stands")
