@@ -89,6 +89,22 @@ struct VerifierTests {
     expect(.gap, recording, subscriber: Recording.returning)
   }
 
+  @Test("a burst makes a narrow connection slow, even of one who reads; fewer messages, or another's, don't")
+  func burst() {
+    let narrow: Set<Int> = [Recording.returning]
+    for (narrow, count, isExcused) in [(narrow, 7, true), (narrow, 5, false), ([], 7, false)] {
+      var recording = Recording()
+      recording.narrow = narrow
+      for index in 0..<count {
+        let isMissed = index == count - 2
+        recording.publish(
+          11 + index, at: 1_030 + Double(index) / 10, window: 1.5,
+          to: isMissed ? [0] : [0, 1])
+      }
+      #expect((recording.judged().counts[.gap] == nil) == isExcused)
+    }
+  }
+
   @Test("an alert conflated away for a slow reader")
   func alertConflated() {
     var recording = Recording()
@@ -184,6 +200,26 @@ struct VerifierTests {
     var recording = Recording()
     recording.note(.wentStale(subscriber: 0, staleDate: 1_012, clock: clock), clock)
     expect(.stale, recording, subscriber: 0)
+  }
+
+  @Test(
+    "a standstill of the soak excuses what it made late, its own length, and nothing that was due after it")
+  func standstill() {
+    for (clock, isExcused) in [(1_014.0, true), (1_014.4, false)] {
+      var recording = Recording()
+      // Two processes of one machine, which stood still together, and once more.
+      recording.note(.lagged(1), 1_013)
+      recording.note(.lagged(0.9), 1_013.1)
+      recording.note(.lagged(0.8), 1_013.95)
+      recording.note(.wentStale(subscriber: 0, staleDate: 1_012.05, clock: clock), clock)
+      recording.events.sort { $0.at < $1.at }
+      #expect((recording.judged().counts[.stale] == nil) == isExcused)
+    }
+    var after = Recording()
+    after.note(.lagged(1), 1_013)
+    after.note(.wentStale(subscriber: 0, staleDate: 1_013.1, clock: 1_013.5), 1_013.5)
+    after.events.sort { $0.at < $1.at }
+    expect(.stale, after, subscriber: 0)
   }
 
   @Test("a stale flip that comes early")

@@ -41,7 +41,7 @@ public struct ReportPage {
   private var badge: String {
     report.verdict.passed
       ? "<strong class=\"badge good\">passed</strong>"
-      : "<strong class=\"badge bad\">\(report.verdict.violationCount) violations</strong>"
+      : "<strong class=\"badge bad\">\(report.verdict.violationCount == 1 ? "1 violation" : "\(report.verdict.violationCount) violations")</strong>"
   }
 
   // MARK: Figures

@@ -17,7 +17,7 @@ extension Verifier {
     if settings[channel].storagePolicy == .latest, !subscribers[subscriber].hasEnded,
       !subscribers[subscriber].isLeaving
     {
-      subscribers[subscriber].owes = (position, now + tolerance.newest + excuse(at: now))
+      subscribers[subscriber].owes = (position, now + tolerance.newest)
       owing.insert(subscriber)
     }
     if subscribers[subscriber].isWitness, let since = ledgers[channel].blindSince {
@@ -40,7 +40,7 @@ extension Verifier {
         "the channel stores its newest message, and counts anew; it stood at seq \(ledger.newestSequence) of epoch \(ledger.epoch)"
       )
     }
-    let before = now - 1 - excuse(at: now)
+    let before = now - 1 - excuse(since: now - tolerance.delivery, at: now)
     let known = ledger.newestSequence(before: before)
     guard position.sequence < known else { return }
     violate(
@@ -124,7 +124,7 @@ extension Verifier {
     let record = subscribers[subscriber]
     subscribers[subscriber].staleDue = nil
     let due = max(staleDate, record.jumpedTo)
-    let allowed = tolerance.stale + excuse(at: now)
+    let allowed = tolerance.stale + excuse(since: now - (clock - due), at: now)
     if clock < staleDate - 0.001 {
       violate(
         .stale, record.channel, subscriber, record.position, at: now,
@@ -142,7 +142,7 @@ extension Verifier {
     let record = subscribers[subscriber]
     guard let staleDue = record.staleDue else { return }
     let late = now + record.clockOffset - max(staleDue, record.jumpedTo)
-    guard late > tolerance.stale + excuse(at: now) else { return }
+    guard late > tolerance.stale, late > tolerance.stale + excuse(since: now - late, at: now) else { return }
     check(.stale)
     subscribers[subscriber].staleDue = nil
     violate(

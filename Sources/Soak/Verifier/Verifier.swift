@@ -37,6 +37,9 @@ public struct Verifier: Sendable {
   /// Messages that came back too late to say anything of, or were seen by nobody.
   public internal(set) var undecided = 0
 
+  /// Messages within a second that are a burst.
+  static let burst = 6
+
   /// Violations that are kept with their details.
   public static let kept = 1_000
 
@@ -45,8 +48,8 @@ public struct Verifier: Sendable {
   var ledgers: [ChannelLedger]
   var subscribers: [SubscriberRecord]
   var stops: [Double] = []
-  /// Until when the soak's own standstill excuses lateness, and how long it was.
-  var lag: (seconds: Double, until: Double) = (0, -.infinity)
+  /// When the soak itself, or the machine, stood still: the newest spans, in their order.
+  var standstills: [ClosedRange<Double>] = []
   var owing: Set<Int> = []
 
   /// Prepares to judge a run.
@@ -54,17 +57,20 @@ public struct Verifier: Sendable {
   /// - Parameters:
   ///   - start: the run's beginning, in Unix seconds.
   ///   - channels: each channel's rules.
-  ///   - subscribers: the channel of each place, and whether it is the channel's witness.
+  ///   - subscribers: the channel of each place, whether it is the channel's witness, and whether its connection holds so
+  ///     little that a burst alone makes it slow.
   public init(
-    start: Double, channels: [ChannelSettings], subscribers: [(channel: Int, isWitness: Bool)],
-    tolerance: Tolerance = Tolerance()
+    start: Double, channels: [ChannelSettings],
+    subscribers: [(channel: Int, isWitness: Bool, isNarrow: Bool)], tolerance: Tolerance = Tolerance()
   ) {
     self.start = start
     self.tolerance = tolerance
     settings = channels
     ledgers = channels.map { ChannelLedger($0) }
     for index in ledgers.indices { ledgers[index].blindSince = -.infinity }
-    self.subscribers = subscribers.map { SubscriberRecord(channel: $0.channel, isWitness: $0.isWitness) }
+    self.subscribers = subscribers.map {
+      SubscriberRecord(channel: $0.channel, isWitness: $0.isWitness, isNarrow: $0.isNarrow)
+    }
   }
 
   /// How many violations there were.
@@ -118,17 +124,21 @@ public struct Verifier: Sendable {
       record(channel, number, written, acknowledged, displayed, at: now)
     case .serverStopped: stops.append(now)
     case .lagged(let seconds):
-      if seconds >= lag.seconds || now > lag.until { lag = (seconds, now + 2) }
+      stoodStill(from: now - seconds, to: now)
     }
   }
 
   /// Judges what has come due. Call it some ten times a second.
   public mutating func advance(to now: Double) {
     for channel in ledgers.indices { judgeBudget(channel, at: now) }
-    for subscriber in owing where subscribers[subscriber].owes.map({ $0.by <= now }) ?? true {
+    for subscriber in owing where subscribers[subscriber].owes.map({ isOverdue($0.by, at: now) }) ?? true {
       owing.remove(subscriber)
       judgeReturn(subscriber, at: now)
     }
+  }
+
+  private func isOverdue(_ by: Double, at now: Double) -> Bool {
+    by <= now && by + excuse(since: by - tolerance.newest, at: now) <= now
   }
 
   /// Judges what is left at the end of the run. Nothing may be observed afterwards.
@@ -145,8 +155,25 @@ public struct Verifier: Sendable {
     }
   }
 
-  /// How late things may be because the soak stood still.
-  func excuse(at now: Double) -> Double { now <= lag.until ? lag.seconds : 0 }
+  private mutating func stoodStill(from start: Double, to end: Double) {
+    if let last = standstills.last, last.upperBound >= start {
+      // Processes of one machine stand still together, which is one standstill.
+      standstills[standstills.count - 1] = min(last.lowerBound, start)...max(last.upperBound, end)
+    } else {
+      standstills.append(start...end)
+    }
+    if standstills.count > 1_024 { standstills.removeFirst(512) }
+  }
+
+  /// How late something may be that was due at a moment, because the soak stood still since then: in seconds.
+  func excuse(since due: Double, at now: Double) -> Double {
+    var seconds: Double = 0
+    for span in standstills.reversed() {
+      guard span.upperBound > due else { break }
+      seconds += max(0, min(span.upperBound, now) - max(span.lowerBound, due))
+    }
+    return seconds
+  }
 
   mutating func violate(
     _ rule: SoakRule, _ channel: Int, _ subscriber: Int?, _ position: StreamPosition?, at now: Double,

@@ -45,6 +45,7 @@ final class DeviceFleet {
   let channels: [(path: String, id: String)]
   weak var listener: (any FleetListener)?
   let swarm: Swarm
+  private(set) var clock = SoakClock()
   private let access: ServerAccess
   private let loop: EventLoop
   private var watch: DescriptorWatch?
@@ -89,11 +90,18 @@ final class DeviceFleet {
 
   /// Does what is due.
   func tick(_ now: Double) {
+    let late = clock.tick(at: now)
+    if late > SoakClock.standstill { observe(.lagged(late), at: now) }
     while let (_, task) = agenda.next(by: now), listener != nil {
+      tellStandstill(self.now)
       carryOut(task, at: now)
       // What arrives is taken in between, so that a long list of tasks delays nobody's messages.
       if agenda.nextTime.map({ $0 <= now }) ?? false { swarm.turn() }
     }
+  }
+
+  private func tellStandstill(_ now: Double) {
+    if let late = clock.standstill(at: now) { observe(.lagged(late), at: now) }
   }
 
   private func carryOut(_ task: Task, at now: Double) {
@@ -111,9 +119,12 @@ final class DeviceFleet {
     }
   }
 
-  /// How the devices stand.
-  var status: PartStatus {
+  /// How the devices stand, and how late their clock was, at the latest since this was last asked for.
+  func status() -> PartStatus {
     var status = PartStatus()
+    status.lagP99 = clock.lags.percentile(99)
+    status.lagMax = clock.lags.maximum
+    status.lagNewest = clock.takeNewest()
     status.totals = totals
     for device in devices {
       if device.isSubscribed { status.subscribed += 1 }
@@ -174,7 +185,11 @@ extension DeviceFleet: SwarmHandler {
     devices[tag].attempts = 0
   }
 
-  func received(_ text: ArraySlice<UInt8>, _ connection: Swarm.ID, tag: Int) { received(tag, text, at: now) }
+  func received(_ text: ArraySlice<UInt8>, _ connection: Swarm.ID, tag: Int) {
+    let now = now
+    tellStandstill(now)
+    received(tag, text, at: now)
+  }
 
   func closed(_ connection: Swarm.ID, tag: Int, code: UInt16?, problem: String?, wasOpen: Bool) {
     if let code { totals.closeCodes["\(code)", default: 0] += 1 }

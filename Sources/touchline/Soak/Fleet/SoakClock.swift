@@ -5,8 +5,8 @@ import Soak
 struct SoakClock {
   /// Seconds between two ticks.
   static let tick = 0.002
-  /// A tick that is later than this is told to the verifier, which excuses what was late with it.
-  static let standstill = 0.05
+  /// What is later than this is told to the verifier, which excuses what was late with it.
+  static let standstill = 0.01
 
   private(set) var lags = LatencyHistogram()
   private var last: Double?
@@ -20,6 +20,13 @@ struct SoakClock {
     last = now
     note(late)
     return late
+  }
+
+  /// Seconds that have passed since the last tick, beyond what one takes; nil when that is nothing to speak of. Asked for
+  /// before something is done that has its time, so that a standstill is known before what it delayed.
+  mutating func standstill(at now: Double) -> Double? {
+    guard let last, now - last - Self.tick > Self.standstill else { return nil }
+    return tick(at: now)
   }
 
   /// Something else was late.

@@ -9,7 +9,6 @@ final class SoakPart: FleetListener {
   private let loop: EventLoop
   private let fleet: DeviceFleet
   private var writer = PartReportWriter()
-  private var clock = SoakClock()
   private var pending: [UInt8] = []
   private var reachedAt: Double = 0
   private var statusAt: Double = 0
@@ -50,8 +49,6 @@ final class SoakPart: FleetListener {
 
   private func tick() {
     let now = fleet.now
-    let late = clock.tick(at: now)
-    if late > SoakClock.standstill { observed(.lagged(late), at: now) }
     fleet.tick(now)
     if now - reachedAt >= Self.pace.reached {
       reachedAt = now
@@ -63,11 +60,7 @@ final class SoakPart: FleetListener {
 
   private func tellStatus(_ now: Double) {
     statusAt = now
-    var status = fleet.status
-    status.lagP99 = clock.lags.percentile(99)
-    status.lagMax = clock.lags.maximum
-    status.lagNewest = clock.takeNewest()
-    writer.write(.status(status))
+    writer.write(.status(fleet.status()))
   }
 
   private func inputEnded() {

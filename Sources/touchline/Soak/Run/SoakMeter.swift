@@ -48,11 +48,14 @@ struct SoakMeter {
   /// The newest sample that has latencies.
   var newestLatency: LatencySummary? { samples.last { $0.latency != nil }?.latency }
 
-  mutating func arrived(due: Double?, sentAt: Double, letOut: Double, at now: Double) {
-    guard let due else { return fromWindow.record(now - letOut) }
-    latency.record(now - due)
-    current.record(now - due)
-    fromSending.record(now - sentAt)
+  /// A message arrived. One that waited in a window counts from when that let it out.
+  mutating func arrived(
+    _ published: SoakPublisher.Published, _ outcome: Outcome, letOut: Double, at now: Double
+  ) {
+    guard outcome == .delivered else { return fromWindow.record(now - letOut) }
+    latency.record(now - published.due)
+    current.record(now - published.due)
+    fromSending.record(now - published.sentAt)
   }
 
   mutating func answered(_ outcome: Outcome) {

@@ -1,3 +1,4 @@
+import BroadcastChannels
 import Foundation
 import Soak
 
@@ -22,12 +23,22 @@ extension SoakRun: FleetListener {
     meter.delivered += 1
     guard delivery.countsLatency else { return }
     let channel = delivery.subscriber % settings.channels
-    let published = arrival.number.flatMap { publishers[channel].recent[$0] }
-    let sentAt = published?.sentAt ?? arrival.sent
-    // A window lasts longer than this: what took less came without one.
-    let isImmediate = arrival.priority == .immediate && arrival.sent - sentAt < 0.5
-    meter.arrived(
-      due: isImmediate ? published?.due ?? arrival.sent : nil, sentAt: sentAt, letOut: arrival.sent, at: now)
+    guard let number = arrival.number, let published = publishers[channel].recent[number] else { return }
+    guard let outcome = published.outcome else {
+      // Which latency it is, the answer tells.
+      publishers[channel].recent[number]?.unanswered.append((arrival.sent, now))
+      return
+    }
+    meter.arrived(published, outcome, letOut: arrival.sent, at: now)
+  }
+
+  /// The answer to a message came: what was delivered before it counts now.
+  func countLatencies(of number: Int, _ channel: Int, _ outcome: Outcome) {
+    guard var published = publishers[channel].recent[number] else { return }
+    for (letOut, at) in published.unanswered { meter.arrived(published, outcome, letOut: letOut, at: at) }
+    published.unanswered = []
+    published.outcome = outcome
+    publishers[channel].recent[number] = published
   }
 
   func failed(_ message: String) { fail(message) }

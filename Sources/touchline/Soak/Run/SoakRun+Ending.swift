@@ -75,7 +75,7 @@ extension SoakRun {
   }
 
   private func makeReport(at now: Double) -> SoakReport {
-    let status = status(takesLag: false)
+    let status = status()
     var totals = totals
     totals.add(status.totals)
     totals.conflated = verifier.conflated

@@ -153,7 +153,7 @@ final class SoakRun {
       start: start, channels: publishers.map(\.settings),
       subscribers: (0..<settings.subscribers).map { index in
         let plan = SubscriberPlan(index: index, settings: settings)
-        return (plan.channel, plan.isWitness)
+        return (plan.channel, plan.isWitness, plan.isSlow)
       })
     do throws(CommandFailure) {
       try beginDevices(last)
@@ -212,8 +212,7 @@ final class SoakRun {
   private func tick() {
     guard case .running = stage else { return finishWhenHeard() }
     let now = now
-    let late = clock.tick(at: now)
-    if late > SoakClock.standstill { verifier.observe(.lagged(late), at: now) }
+    _ = clock.tick(at: now)
     fleet?.tick(now)
     while let (_, task) = agenda.next(by: now) {
       carryOut(task, at: now)
@@ -250,19 +249,19 @@ final class SoakRun {
   }
 
   /// How all devices stand, and how late the soak's clocks were.
-  func status(takesLag: Bool) -> PartStatus {
-    var status = fleet?.status ?? PartStatus()
+  func status() -> PartStatus {
+    var status = fleet?.status() ?? PartStatus()
     for part in parts { status.add(part.status) }
     status.lagP99 = max(status.lagP99, clock.lags.percentile(99))
     status.lagMax = max(status.lagMax, clock.lags.maximum)
-    if takesLag { status.lagNewest = max(status.lagNewest, clock.takeNewest()) }
+    status.lagNewest = max(status.lagNewest, clock.takeNewest())
     return status
   }
 
   func sample(_ now: Double) {
     let passed = now - lastSample
     lastSample = now
-    let status = status(takesLag: true)
+    let status = status()
     let sample = meter.sample(
       at: elapsed(now), passed: passed, status: status, publishers: publishers,
       server: (own?.isListening ?? false) ? own?.pid.map { ProcessWatch(pid: $0) } : nil,
