@@ -32,12 +32,13 @@ public final class BroadcastServer {
     self.loop = loop
     self.configuration = configuration
     self.log = log
+    let storage = StorageThread(loop)
     let environment = HubEnvironment(
       now: { Date() },
       schedule: { seconds, body in
         let timer = loop.schedule(after: seconds, body)
         return { timer.cancel() }
-      })
+      }, perform: storage.perform, atEndOfTurn: storage.atEndOfTurn)
     let keys = try configuration.keys.map { try KeyRing(folder: $0) }
     access = AccessControl(configuration, keys: keys, now: environment.now)
     guard !access.isOpen || !configuration.isReachable || configuration.isOpenToAll else {
@@ -46,14 +47,23 @@ public final class BroadcastServer {
     hub = Hub(store: store, environment: environment, log: log, loop: loop)
     pushes = PushRegistry(environment: environment)
     try hub.load()
+    var conflict: DefinitionConflict?
     for definition in definitions {
+      let alias = definition.alias?.name ?? ""
       do throws(AnswerError) {
         try access.checkDefinition(definition)
-        try hub.install(definition)
+        try hub.install(definition) { conflict = DefinitionConflict(alias: alias, problem: $0.message) }
       } catch {
-        throw DefinitionConflict(alias: definition.alias?.name ?? "", problem: error.message)
+        throw DefinitionConflict(alias: alias, problem: error.message)
       }
     }
+    storage.start()
+    if let conflict { throw conflict }
+    log(
+      .info,
+      store.isDurable
+        ? "the store is \(store.place), with \(hub.channelCount) channels"
+        : "the store is memory: channels and what they remember end with this process")
     registry = SessionRegistry(loop: loop, keepAlive: configuration.keepAlive)
     var random = environment.random
     let requests = RequestLog(epoch: StreamPosition.randomEpoch(using: &random), log: log)
@@ -190,7 +200,18 @@ public final class BroadcastServer {
     }
     isStopping = true
     log(.info, "shutting down; \(registry.count) sessions are told")
-    hub.shutDown()
+    var hasBegun = false
+    let begin = { [self] in
+      guard !hasBegun else { return }
+      hasBegun = true
+      closeConnections()
+    }
+    hub.shutDown(begin)
+    // A disk that stands still doesn't keep the server from ending: what it answered is stored.
+    if !hasBegun { loop.schedule(after: Limits.shutdownSeconds, begin) }
+  }
+
+  private func closeConnections() {
     pushes.shutDown()
     main.stopAccepting()
     provider?.stopAccepting()
@@ -256,19 +277,27 @@ private final class Service: HTTPService {
     let segments = Self.segments(request)
     if ProviderAPI.owns(segments) {
       let logged = LoggedRequest(request, at: provider.hub.now, clock: loop.now)
-      var answer =
-        DeviceAPI.owns(segments)
-        ? device.answer(request, segments: segments) : provider.answer(request, segments: segments)
-      // Refused before anybody asked who it is: whose request it was decides who finds it in the log.
-      if answer.facts.provider == nil, answer.facts.refusal != nil {
-        answer.facts.provider = provider.access.providerName(of: request)
+      if DeviceAPI.owns(segments) {
+        finish(device.answer(request, segments: segments), request, logged, exchange)
+      } else {
+        provider.answer(request, segments: segments) { [self] in finish($0, request, logged, exchange) }
       }
-      let answered = loop.now
-      exchange.answer(answer.response)
-      requests.add(logged, status: answer.response.status, answer.facts, clock: answered)
     } else {
       local.answer(request, segments: segments, exchange)
     }
+  }
+
+  private func finish(
+    _ answer: ProviderAnswer, _ request: HTTPRequest, _ logged: LoggedRequest, _ exchange: HTTPExchange
+  ) {
+    var facts = answer.facts
+    // Refused before anybody asked who it is: whose request it was decides who finds it in the log.
+    if facts.provider == nil, facts.refusal != nil {
+      facts.provider = provider.access.providerName(of: request)
+    }
+    let answered = loop.now
+    exchange.answer(answer.response)
+    requests.add(logged, status: answer.response.status, facts, clock: answered)
   }
 
   func upgrade(_ request: HTTPRequest) -> UpgradeDecision {

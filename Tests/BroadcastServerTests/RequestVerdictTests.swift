@@ -33,7 +33,9 @@ final class QuietHub {
     self.clock = clock
     let environment = HubEnvironment(now: { clock.now }, schedule: { _, _ in {} })
     hub = Hub(store: MemoryChannelStore(), environment: environment, log: .silent)
-    room = try hub.create(try definition("final", json))
+    var created: Result<ChannelRoom, AnswerError>?
+    hub.create(try definition("final", json)) { created = $0 }
+    room = try #require(created).get()
     subscribe(count)
   }
 
@@ -58,9 +60,12 @@ final class QuietHub {
   ) throws -> Publication {
     let aps = Request.aps(event: event, more: more, timestamp: seconds - age)
     let payload = Result { () throws(PayloadError) in try Payload(body: Array("{\"aps\":\(aps)}".utf8)) }
-    return try hub.publish(
+    var published: Result<Publication, AnswerError>?
+    hub.publish(
       payload.mapError { $0.refusal }, requestID: requestID, priority: priority, expiration: expiration,
-      into: room)
+      into: room
+    ) { published = $0 }
+    return try #require(published).get()
   }
 
   /// The entry of the log for a publication.

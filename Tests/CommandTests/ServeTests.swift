@@ -18,7 +18,7 @@ struct ServeTests {
   func portInUse() async throws {
     try await withServer { server in
       let second = try await Touchline.run([
-        "serve", "--provider-listen", "off", "--listen", "127.0.0.1:\(server.port)",
+        "serve", "--provider-listen", "off", "--listen", "127.0.0.1:\(server.port)", "--store", "memory",
       ])
       #expect(second.code == 1)
       #expect(second.output == "")
@@ -76,7 +76,10 @@ struct ServeTests {
   func brokenDefinition(_ text: String, _ place: String, _ expected: String) async throws {
     try await withFolder(["final.json": text, "fine.json": #"{"app": "com.example.scores"}"#]) { folder in
       let ending = try await Touchline.run(
-        ["serve", "--provider-listen", "off", "--listen", "127.0.0.1:0", "--channels", folder.url.path])
+        [
+          "serve", "--provider-listen", "off", "--listen", "127.0.0.1:0", "--store", "memory", "--channels",
+          folder.url.path,
+        ])
       #expect(ending.code == 1)
       #expect(ending.output == "")
       #expect(ending.errors.contains("final.json\(place)"), "\(ending.errors)")
@@ -144,7 +147,7 @@ struct ServeTests {
   func unopenable(_ options: [String], _ name: String) async throws {
     let ending = try await Touchline.run(
       ["serve", "--provider-listen", "off"] + (options[0] == "--listen" ? [] : ["--listen", "127.0.0.1:0"])
-        + options)
+        + (options[0] == "--store" ? [] : ["--store", "memory"]) + options)
     #expect(ending.code == 1)
     #expect(ending.output == "")
     #expect(ending.errors.hasPrefix("touchline serve: "), "\(ending.errors)")
@@ -155,7 +158,7 @@ struct ServeTests {
     "what others can reach needs keys, unless somebody says that it is open to all", .serialized,
     arguments: [["--listen", "0.0.0.0:0"], ["--listen", "127.0.0.1:0", "--provider-listen", "0.0.0.0:0"]])
   func openToAll(_ options: [String]) async throws {
-    let ending = try await Touchline.run(["serve"] + options)
+    let ending = try await Touchline.run(["serve", "--store", "memory"] + options)
     #expect(ending.code == 1 && ending.output == "")
     #expect(ending.errors.contains("0.0.0.0:0 can be reached from other machines"), "\(ending.errors)")
     #expect(ending.errors.contains("--keys") && ending.errors.contains("--insecure-open"))
@@ -167,8 +170,8 @@ struct ServeTests {
     #expect(one.code == 2 && one.errors.contains("--tls-cert and --tls-key go together"))
     let both = try await Touchline.run(
       [
-        "serve", "--listen", "127.0.0.1:0", "--tls-cert", "/nowhere/server.pem", "--tls-key",
-        "/nowhere/key.pem",
+        "serve", "--listen", "127.0.0.1:0", "--store", "memory", "--tls-cert", "/nowhere/server.pem",
+        "--tls-key", "/nowhere/key.pem",
       ])
     #expect(both.code == 1 && both.errors.contains("/nowhere/server.pem"), "\(both.errors)")
   }
@@ -177,8 +180,8 @@ struct ServeTests {
   func notSecure() async throws {
     try await withFolder { folder in
       let program = try Touchline.start([
-        "serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--tls", "--tls-dir",
-        folder.path("tls"),
+        "serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--store", "memory", "--tls",
+        "--tls-dir", folder.path("tls"),
       ])
       let address = try await program.lines(1)[0].replacing("listening on https://", with: "")
       for _ in 0..<2 {

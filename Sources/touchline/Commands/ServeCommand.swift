@@ -27,7 +27,9 @@ enum ServeCommand: Command {
       Option("--environment", "NAME", "development or production: which client certificates fit"),
       Option(
         "--origins", "LIST", "the web origins whose pages may connect, separated by commas (default all)"),
-      Option("--store", "PATH|memory", "where channels are kept: an SQLite file, or memory (default memory)"),
+      Option(
+        "--store", "PATH|memory",
+        "where channels are kept: an SQLite file (default ~/.local/state/touchline/channels.sqlite), or memory"),
       Option(
         "--channels", "DIR",
         "a folder of definitions, <alias>.json each; channels that are missing are created"),
@@ -35,6 +37,9 @@ enum ServeCommand: Command {
       Option("--log-level", "LEVEL", "debug, info, warning or error (default info)"),
     ],
     notes: """
+      What was answered with success is kept: channels, the newest message of those that store it, budgets, and the answers
+      to request ids. One server uses a file. --store memory begins anew each time.
+
       Speaks HTTP/1.1, HTTP/2, WebSocket and server-sent events. The addresses are printed on standard output, the log
       goes to standard error. SIGTERM and Ctrl-C close every connection with 1001 and exit 0; SIGHUP reads the keys and
       certificates again.
@@ -67,8 +72,9 @@ enum ServeCommand: Command {
     }
     EventLoop.raiseDescriptorLimit()
     let loop = try EventLoop()
-    let store: any ChannelStore =
-      try configuration.store.map { try SQLiteChannelStore(path: $0) } ?? MemoryChannelStore()
+    // A bound on the size of files is an error of the store then, and not the end.
+    signal(SIGXFSZ, SIG_IGN)
+    let store = try store(configuration)
     let server = try start(loop, configuration, store, definitions, log)
     // Before the addresses are printed: whoever reads them may send SIGTERM at once.
     for signal in [SIGTERM, SIGINT] {
@@ -79,6 +85,25 @@ enum ServeCommand: Command {
     if let url = server.providerURL { Console.print("provider API on \(url)") }
     loop.run()
     return 0
+  }
+
+  private static func store(_ configuration: ServerConfiguration) throws -> any ChannelStore {
+    if configuration.keepsInMemory { return MemoryChannelStore() }
+    guard let path = configuration.storePath(environment: ProcessInfo.processInfo.environment) else {
+      throw CommandFailure("there is no home folder to keep channels in; say --store PATH, or --store memory")
+    }
+    if configuration.store == nil {
+      let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+      do {
+        try FileManager.default.createDirectory(
+          at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      } catch {
+        throw CommandFailure(
+          "the folder \(folder.path) can't be made: \(error.localizedDescription); say --store PATH, or --store memory"
+        )
+      }
+    }
+    return try SQLiteChannelStore(path: path)
   }
 
   private static func start(
