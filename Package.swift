@@ -65,7 +65,10 @@ let package = Package(
 
     // Where channels live.
     .target(name: "ChannelStore", dependencies: ["BroadcastChannels", "CSQLite"]),
-    .testTarget(name: "ChannelStoreTests", dependencies: ["ChannelStore", "BroadcastChannels"]),
+    .testTarget(
+      name: "ChannelStoreTests", dependencies: ["ChannelStore", "BroadcastChannels", "CFaultyDisk"]),
+    // A disk that fails and loses its power when a test says so.
+    .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
 
     // Rules and I/O joined.
     .target(
@@ -74,7 +77,7 @@ let package = Package(
     .testTarget(
       name: "BroadcastServerTests",
       dependencies: [
-        "BroadcastServer", "BroadcastChannels", "ChannelStore", "Credentials", "EventLoop",
+        "BroadcastServer", "BroadcastChannels", "ChannelStore", "CFaultyDisk", "Credentials", "EventLoop",
         "SubscriberProtocol",
         "TestSupport",
       ]),

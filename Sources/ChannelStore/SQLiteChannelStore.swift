@@ -1,6 +1,7 @@
 import BroadcastChannels
 import CSQLite
 import Foundation
+import Glibc
 
 /// Channels in one SQLite file.
 ///
@@ -27,13 +28,15 @@ public final class SQLiteChannelStore: ChannelStore, @unchecked Sendable {
   /// - Parameter vfs: the name of SQLite's way to the disk; nil for the system's.
   init(path: String, vfs: String?) throws(StoreError) {
     self.path = path
+    var log = stat()
+    let hasLog = stat("\(path)-wal", &log) == 0 && log.st_size > 0
     do throws(SQLiteDatabase.Failure) {
       database = try SQLiteDatabase(path: path, vfs: vfs)
       do throws(SQLiteDatabase.Failure) {
         try Self.prepare(database)
       } catch {
         // Otherwise closing it would write its log into a file that is refused.
-        database.leaveLogAlone()
+        if hasLog { database.leaveLogAlone() }
         throw error
       }
     } catch {

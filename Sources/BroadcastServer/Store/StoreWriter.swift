@@ -19,6 +19,13 @@ final class StoreGroup {
 
   /// Waits too, behind the others.
   func wait(_ finish: @escaping (StoreError?) -> Void) { waiters.append(Waiter(finish: finish)) }
+
+  /// It was written, or has failed. Rooms hold on to their group, so it lets go of whoever waited.
+  fileprivate func end() -> [Waiter] {
+    isOver = true
+    defer { (waiters, batch) = ([], StoreBatch()) }
+    return waiters
+  }
 }
 
 /// Group commit: what comes in one turn of the loop, or while the disk is busy, is written in one transaction.
@@ -136,11 +143,10 @@ final class StoreWriter {
   }
 
   private func kept(_ group: StoreGroup) {
-    group.isOver = true
     let hasRecovered = failedAt
     failedAt = nil
     if let hasRecovered { tellRecovery(since: hasRecovered) }
-    for waiter in group.waiters { waiter.finish(nil) }
+    for waiter in group.end() { waiter.finish(nil) }
     if hasRecovered != nil { onRecovery?() }
   }
 
@@ -150,12 +156,9 @@ final class StoreWriter {
     let groups = [group, gathering]
     gathering = StoreGroup()
     if failedAt == nil { failedAt = environment.now() }
-    for group in groups {
-      group.isOver = true
-      // What nobody waits for has happened: it is kept when the store works again.
-      gathering.batch.takeUnpromised(of: group.batch)
-    }
-    let waiters = groups.flatMap(\.waiters)
+    // What nobody waits for has happened: it is kept when the store works again.
+    for group in groups { gathering.batch.takeUnpromised(of: group.batch) }
+    let waiters = groups.flatMap { $0.end() }
     for waiter in waiters.reversed() { waiter.undo?() }
     failures += waiters.count
     tell(error)
