@@ -98,6 +98,8 @@ let package = Package(
         "Credentials", "Soak", "SubscriberSwarm",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["touchline", "TestSupport"]),
+    // The real program, killed at random moments, and disks that are full.
+    .testTarget(name: "CrashTests", dependencies: ["touchline", "TestSupport"]),
     // APNs libraries and HTTP/2 clients that know nothing of this program; deploy/setup --tests installs them.
     .testTarget(
       name: "SenderTests", dependencies: ["touchline", "TestSupport"],

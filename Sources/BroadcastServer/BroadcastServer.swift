@@ -59,11 +59,6 @@ public final class BroadcastServer {
     }
     storage.start()
     if let conflict { throw conflict }
-    log(
-      .info,
-      store.isDurable
-        ? "the store is \(store.place), with \(hub.channelCount) channels"
-        : "the store is memory: channels and what they remember end with this process")
     registry = SessionRegistry(loop: loop, keepAlive: configuration.keepAlive)
     var random = environment.random
     let requests = RequestLog(epoch: StreamPosition.randomEpoch(using: &random), log: log)
@@ -83,6 +78,11 @@ public final class BroadcastServer {
       service: service)
     provider = try Self.providerServer(loop, configuration, service, log)
     self.service = service
+    log(
+      .info,
+      store.isDurable
+        ? "the store is \(store.place), with \(hub.channelCount) channels"
+        : "the store is memory: channels and what they remember end with this process")
     warn()
     for note in keys?.notes ?? [] { log(.warning, note) }
     if access.isOpen {

@@ -33,7 +33,7 @@ public struct ChannelState: Sendable {
     deadline = change.deadline
     newest = change.newest ?? newest
     waiting = change.waiting ?? waiting
-    answers.removeAll { $0.number < change.firstAnswer }
+    if change.forgetsAnswers { answers.removeAll { $0.number < change.firstAnswer } }
     answers += change.answers
   }
 }
