@@ -63,7 +63,9 @@ final class ChannelRoom {
   /// What it was last stored with.
   var group: StoreGroup?
   /// The store is forgetting it: nothing changes any more.
-  var isBeingDeleted = false
+  var isBeingDeleted = false {
+    didSet { scheduleAdvance() }
+  }
 
   /// What became of its deliveries.
   let counts = DeliveryCounts()
@@ -278,7 +280,8 @@ final class ChannelRoom {
 
   func scheduleAdvance() {
     // What has to be stored first waits for a store that works.
-    let mayAdvance = !isClosed && (hub.isStoreWorking || channel.settings.storagePolicy == .none)
+    let mayAdvance =
+      !isClosed && !isBeingDeleted && (hub.isStoreWorking || channel.settings.storagePolicy == .none)
     let deadline = mayAdvance ? channel.nextDeadline?.timeIntervalSinceReferenceDate : nil
     guard timer?.deadline != deadline else { return }
     timer?.cancel()

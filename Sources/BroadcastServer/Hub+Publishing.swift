@@ -142,7 +142,8 @@ extension Hub {
     }
     let after = room.channel.checkpoint
     room.hold(before)
-    room.group = writer.write(save, isPromised: true, undo: { room.undo(to: before, forgetting: id) }) { error in
+    room.group = writer.write(save, isPromised: true, undo: { room.undo(to: before, forgetting: id) }) {
+      error in
       if error == nil { room.release(after) }
       finish(error)
     }
@@ -155,6 +156,9 @@ extension Hub {
       return finish(nil)
     }
     let isPromised = room.channel.settings.storagePolicy == .latest
+    guard group.hasRoom else {
+      return finish(isPromised ? .failed(operation: "keep up", problem: "too much waits for the disk") : nil)
+    }
     group.wait { finish(isPromised ? $0 : nil) }
   }
 

@@ -14,7 +14,8 @@ public struct HubEnvironment {
   /// Where ids come from.
   public var random: any RandomNumberGenerator
   /// Does some work of the store, on whatever thread, and comes back with what came of it; one after the other.
-  public var perform: (_ work: @escaping @Sendable () -> StoreError?, _ done: @escaping (StoreError?) -> Void) -> Void
+  public var perform:
+    (_ work: @escaping @Sendable () -> StoreError?, _ done: @escaping (StoreError?) -> Void) -> Void
   /// Calls back when what comes together has come, so that it can be stored together.
   public var atEndOfTurn: (_ body: @escaping () -> Void) -> Void
 
@@ -23,9 +24,10 @@ public struct HubEnvironment {
     now: @escaping () -> Date,
     schedule: @escaping (_ seconds: Double, _ body: @escaping () -> Void) -> () -> Void,
     random: any RandomNumberGenerator = SystemRandomNumberGenerator(),
-    perform: @escaping (
-      _ work: @escaping @Sendable () -> StoreError?, _ done: @escaping (StoreError?) -> Void
-    ) -> Void = { work, done in done(work()) },
+    perform:
+      @escaping (
+        _ work: @escaping @Sendable () -> StoreError?, _ done: @escaping (StoreError?) -> Void
+      ) -> Void = { work, done in done(work()) },
     atEndOfTurn: @escaping (_ body: @escaping () -> Void) -> Void = { $0() }
   ) {
     self.now = now
@@ -176,7 +178,7 @@ final class Hub {
   /// - Throws: when the file asks for another storage policy or app than the stored channel has: Apple lets neither
   ///   change.
   func install(
-    _ definition: ChannelDefinition, failed: @escaping (AnswerError) -> Void
+    _ definition: ChannelDefinition, failed: @escaping (AnswerError) -> Void = { _ in }
   ) throws(AnswerError) {
     guard let alias = definition.alias, let room = aliases[alias] else {
       create(definition) { if case .failure(let error) = $0 { failed(error) } }

@@ -224,6 +224,47 @@ struct ServeTests {
     }
   }
 
+  @Test("without --store channels are in a file in the folder of state, and the log says where")
+  func standardStore() async throws {
+    try await withFolder { folder in
+      let state = ["XDG_STATE_HOME": folder.path("state"), "HOME": folder.path("home")]
+      let file = folder.path("state/touchline/channels.sqlite")
+      let options = ["serve", "--listen", "127.0.0.1:0", "--provider-listen", "off"]
+      let first = try Touchline.start(options, environment: state)
+      try await first.lines(1)
+      #expect(first.errors.lines.first?.hasSuffix("info the store is \(file), with 0 channels") == true)
+      let second = try await Touchline.run(options, environment: state)
+      #expect(
+        second.code == 1
+          && second.errors.contains(
+            "the store \(file) can't be used: another server is using it; stop that one, or choose another file, or memory"
+          ), "\(second.errors)")
+      first.signal(SIGTERM)
+      #expect(try await first.ending().code == 0)
+      let attributes = try FileManager.default.attributesOfItem(atPath: folder.path("state/touchline"))
+      #expect(attributes[.posixPermissions] as? Int == 0o700)
+
+      // A path that isn't absolute is none (XDG Base Directory Specification).
+      let home = try Touchline.start(
+        options, environment: state.merging(["XDG_STATE_HOME": "state"]) { $1 })
+      try await home.lines(1)
+      #expect(
+        home.errors.text.contains(
+          "the store is \(folder.path("home/.local/state/touchline/channels.sqlite"))"))
+      home.signal(SIGTERM)
+      _ = try await home.ending()
+
+      let nowhere = try await Touchline.run(options, environment: ["XDG_STATE_HOME": "", "HOME": ""])
+      #expect(nowhere.code == 1 && nowhere.errors.contains("say --store PATH, or --store memory"))
+      let memory = try Touchline.start(
+        options + ["--store", "memory"], environment: ["XDG_STATE_HOME": folder.path("none")])
+      try await memory.lines(1)
+      memory.signal(SIGTERM)
+      #expect(try await memory.ending().errors.contains("info the store is memory"))
+      #expect(!FileManager.default.fileExists(atPath: folder.path("none")))
+    }
+  }
+
   @Test("a store that another server has open is refused, exit 1, and stays as it is")
   func storeInUse() async throws {
     try await withFolder { folder in

@@ -122,6 +122,19 @@ final class Publisher: @unchecked Sendable {
     try accept(publication, try client.publish(publication, to: channel.id, stored: true), channel)
   }
 
+  /// Publishes to the channel that stores, or to the other one, which must work.
+  func publish(_ client: Client, _ isStored: Bool) throws {
+    try publish(client, to: channels[isStored ? 0 : 1])
+  }
+
+  /// Publishes to the channel that stores. What is refused has not happened.
+  func tryToPublish(_ client: Client) throws -> Client.Answer {
+    let publication = publication()
+    let answer = try client.publish(publication, to: channels[0].id, stored: true)
+    if answer.status == 200 { try accept(publication, answer, channels[0]) }
+    return answer
+  }
+
   private func accept(_ publication: Publication, _ answer: Client.Answer, _ channel: Channel) throws {
     try Broken.unless(answer.status == 200, "\(publication) was answered \(answer.status) \(answer.headers)")
     let uniqueID = answer.headers["apns-unique-id"] ?? ""

@@ -149,6 +149,9 @@ package final class RunningProgram: @unchecked Sendable {
     writing.async { [input] in _ = close(input) }
   }
 
+  /// The process.
+  package var identifier: Int32 { process.processIdentifier }
+
   package func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
   // MARK: Waiting for it

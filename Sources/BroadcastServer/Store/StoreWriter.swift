@@ -17,6 +17,9 @@ final class StoreGroup {
   /// Whether it was written, or has failed.
   fileprivate(set) var isOver = false
 
+  /// Whether another may wait. The disk is too slow otherwise, and memory has a bound.
+  var hasRoom: Bool { waiters.count < Limits.waitingForStore }
+
   /// Waits too, behind the others.
   func wait(_ finish: @escaping (StoreError?) -> Void) { waiters.append(Waiter(finish: finish)) }
 
@@ -63,8 +66,8 @@ final class StoreWriter {
   /// Whether the last thing that it was given could be kept.
   var isWorking: Bool { failedAt == nil }
 
-  /// Whether another change may wait. The disk is too slow otherwise, and memory has a bound.
-  var hasRoom: Bool { gathering.waiters.count < Limits.waitingForStore }
+  /// Whether another change may wait.
+  var hasRoom: Bool { gathering.hasRoom }
 
   // MARK: Writing
 
