@@ -170,9 +170,9 @@ extension Hub {
     let findings = PayloadDiagnosis.findings(body: body, definition: room.definition, now: now)
     for finding in findings where room.isFirst(finding) {
       log(
-        .warning,
-        "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(Redaction.text(finding.key)) \(Redaction.text(finding.message)) [\(finding.kind); further cases are not logged]"
-      )
+        .warning, .payload,
+        "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(Redaction.text(finding.key)) \(Redaction.text(finding.message)) [\(finding.kind); further cases are not logged]",
+        ["channel": room.id.base64, "alias": room.channel.alias?.name, "kind": finding.kind])
     }
     return findings
   }
@@ -180,6 +180,8 @@ extension Hub {
   /// Logs something about a channel's publisher once.
   func note(_ kind: String, _ message: String, in room: ChannelRoom) {
     guard room.isFirst(kind) else { return }
-    log(.info, "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(message)")
+    log(
+      .info, .omission, "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(message)",
+      ["channel": room.id.base64, "alias": room.channel.alias?.name])
   }
 }

@@ -67,6 +67,8 @@ final class Hub {
   var environment: HubEnvironment
   let fanOut: FanOut
   let writer: StoreWriter
+  /// What is counted of everything that happens here.
+  let metrics = ServerMetrics()
   private let store: any ChannelStore
   let log: ServerLog
   private(set) var rooms: [ChannelID: ChannelRoom] = [:]
@@ -90,7 +92,7 @@ final class Hub {
     self.store = store
     self.environment = environment
     self.log = log
-    writer = StoreWriter(store: store, environment: environment, log: log)
+    writer = StoreWriter(store: store, environment: environment, log: log, metrics: metrics)
     writer.onRecovery = { [weak self] in self?.storeWorksAgain() }
   }
 
@@ -130,7 +132,10 @@ final class Hub {
       if let alias = definition.alias { comingAliases.remove(alias) }
       comingOfApp[app] = comingOfApp[app].flatMap { $0 > 1 ? $0 - 1 : nil }
       guard error == nil else { return done(.failure(.storeFailed)) }
-      log(.info, "channel \(id)\(definition.alias.map { " (\($0))" } ?? "") created for \(app)")
+      log(
+        .info, .channelCreated,
+        "channel \(id)\(definition.alias.map { " (\($0))" } ?? "") created for \(app)",
+        ["channel": id.base64, "alias": definition.alias?.name, "app": app.identifier])
       done(.success(add(stored)))
     }
   }
@@ -167,37 +172,12 @@ final class Hub {
       if let alias = room.definition.alias { aliases[alias] = nil }
       roomsOfApp[room.channel.settings.app]?.removeAll { $0 === room }
       room.close()
-      log(.info, "channel \(room.channel.id)\(room.definition.alias.map { " (\($0))" } ?? "") deleted")
+      log(
+        .info, .channelDeleted,
+        "channel \(room.channel.id)\(room.definition.alias.map { " (\($0))" } ?? "") deleted",
+        ["channel": room.id.base64, "alias": room.definition.alias?.name])
       done(nil)
     }
-  }
-
-  /// Takes over a definition file's rules for the channel that it describes, or makes the channel.
-  ///
-  /// - Parameter failed: is called when the new channel can't be stored.
-  /// - Throws: when the file asks for another storage policy or app than the stored channel has: Apple lets neither
-  ///   change.
-  func install(
-    _ definition: ChannelDefinition, failed: @escaping (AnswerError) -> Void = { _ in }
-  ) throws(AnswerError) {
-    guard let alias = definition.alias, let room = aliases[alias] else {
-      create(definition) { if case .failure(let error) = $0 { failed(error) } }
-      return
-    }
-    let old = room.channel.settings
-    guard old.app == definition.settings.app, old.storagePolicy == definition.settings.storagePolicy else {
-      throw AnswerError(
-        status: 409, reason: "ChannelDiffers",
-        message:
-          "the store holds \"\(alias)\" with another app or storage policy, which can't change later; delete that channel first or rename the file"
-      )
-    }
-    guard room.definition != definition else { return }
-    let before = room.channel.checkpoint
-    room.replaceDefinition(definition, now: now)
-    // The file says the same at the next start: nobody has to wait for it.
-    writer.write(.define(room.id, definition), isPromised: false) { _ in }
-    keep(room, since: before) { _ in }
   }
 
   @discardableResult

@@ -34,7 +34,9 @@ extension SQLiteChannelStore {
       }
       numbers[id] = number
       var state = try state(row[4...], of: id)
-      for row in waiting.removeValue(forKey: number) ?? [] { state.waiting.append(try message(row[1...], of: id)) }
+      for row in waiting.removeValue(forKey: number) ?? [] {
+        state.waiting.append(try message(row[1...], of: id))
+      }
       for row in answers.removeValue(forKey: number) ?? [] { state.answers.append(try answer(row, of: id)) }
       state.newest = try delivery(row[11...], of: id)
       channels.append(StoredChannel(id: id, definition: try definition(row, of: id), state: state))
@@ -84,7 +86,9 @@ extension SQLiteChannelStore {
   }
 
   /// - Parameter row: unique id, priority, expiration, `aps`, and the request id, if that is kept.
-  private func message(_ row: ArraySlice<SQLiteDatabase.Value>, of id: ChannelID) throws(StoreError) -> Message {
+  private func message(_ row: ArraySlice<SQLiteDatabase.Value>, of id: ChannelID) throws(StoreError)
+    -> Message
+  {
     let row = Array(row)
     guard case .text(let uniqueID) = row[0], let number = row[1].integer,
       let priority = Priority(rawValue: Int(number)), let seconds = row[2].integer,
@@ -113,7 +117,8 @@ extension SQLiteChannelStore {
     }
     return Delivery(
       message: try message(row.prefix(4), of: id),
-      position: StreamPosition(epoch: epoch, sequence: Int(sequence)), sent: Date(timeIntervalSince1970: sent))
+      position: StreamPosition(epoch: epoch, sequence: Int(sequence)), sent: Date(timeIntervalSince1970: sent)
+    )
   }
 
   private func answer(_ row: Row, of id: ChannelID) throws(StoreError) -> AnsweredRequest {

@@ -136,7 +136,7 @@ import Testing
     for _ in 0..<4 { try stage.publish("tick", at: 0, expires: 600) }
     try stage.publish("waits", .considerate, at: 0, request: id, expires: 600)
     let deadline = stage.channel.nextDeadline
-    stage.channel.follow(try settings(policy: .latest, capacity: 6, perHour: 0), alias: nil, at: moment(0.1))
+    stage.channel.adopt(try settings(policy: .latest, capacity: 6, perHour: 0), at: moment(0.1))
     #expect(stage.channel.budgetReport(at: moment(0.1)).priority10?.remaining == 2)
     #expect(stage.channel.nextDeadline == deadline)
     #expect(try stage.publish("waits", .considerate, at: 0.2, request: id, expires: 600).isRepetition)

@@ -121,7 +121,7 @@ final class HeldHub {
     self.lines = lines
     hub = Hub(
       store: store, environment: disk.environment,
-      log: ServerLog(lowest: .info) { level, line in lines.value.append("\(level) \(line)") })
+      log: ServerLog(lowest: .info) { entry in lines.value.append("\(entry.level) \(entry.message)") })
     hub.forgetAnswersLater()
   }
 

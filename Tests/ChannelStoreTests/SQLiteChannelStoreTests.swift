@@ -66,7 +66,10 @@ final class TestFolder {
     let loaded = try SQLiteChannelStore(path: folder.file).load()
     #expect(loaded.map(\.id.base64) == ["Yg==", "YQ==", "Yw=="])
     #expect(loaded.map(\.definition.alias?.name) == ["b", nil, "a"])
-    #expect(loaded.allSatisfy { $0.state.position == StreamPosition(epoch: "e1", sequence: 0) && $0.state.newest == nil })
+    #expect(
+      loaded.allSatisfy {
+        $0.state.position == StreamPosition(epoch: "e1", sequence: 0) && $0.state.newest == nil
+      })
   }
 
   @Test func aDefinitionComesBackWhole() throws {

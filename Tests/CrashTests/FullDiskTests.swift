@@ -57,7 +57,7 @@ import Testing
     try publisher.begin(client)
     for number in 0..<20 { try publisher.publish(client, number.isMultiple(of: 2)) }
 
-    try fill(program.identifier)
+    try fill(program.processIdentifier)
     // The log has some room of its own left, perhaps; then nothing is taken any more.
     var refusal: Client.Answer?
     for _ in 0..<2_000 where refusal == nil {
@@ -76,7 +76,7 @@ import Testing
     #expect(try client.send("GET", "/healthz").status == 200)
     #expect(program.errors.lines.filter { $0.contains("the store failed") }.count == 1)
 
-    try makeRoom(program.identifier)
+    try makeRoom(program.processIdentifier)
     _ = try await program.notice("the store works again")
     for _ in 0..<5 { #expect(try publisher.tryToPublish(client).status == 200) }
     try publisher.publish(client, true)

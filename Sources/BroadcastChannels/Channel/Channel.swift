@@ -14,7 +14,7 @@ public struct Channel: Sendable {
   /// The channel's name.
   public let id: ChannelID
   /// The local name, if it has one.
-  public private(set) var alias: ChannelAlias?
+  public let alias: ChannelAlias?
   /// The rules that it runs by.
   public private(set) var settings: ChannelSettings
   /// The place of the newest delivery.
@@ -60,14 +60,17 @@ public struct Channel: Sendable {
     history = RequestHistory(state.answers)
   }
 
-  /// Goes on by other rules. What was spent stays spent, what waits goes on waiting, and what was answered is remembered.
-  ///
-  /// - Parameter settings: with the app and the storage policy from before: neither can change (Apple).
-  public mutating func follow(_ settings: ChannelSettings, alias: ChannelAlias?, at now: Date) {
-    budget = settings.budget.bucket(at: now).map { full in budget?.resized(like: full, at: now) ?? full }
-    rate = settings.publishRate.bucket(at: now).map { full in rate?.resized(like: full, at: now) ?? full }
+  /// Runs by other rules from now on. What was spent stays spent, what waits goes on waiting until its window ends, and
+  /// known request ids stay known.
+  public mutating func adopt(_ settings: ChannelSettings, at now: Date) {
+    budget = Self.resized(budget, to: settings.budget.bucket(at: now), at: now)
+    rate = Self.resized(rate, to: settings.publishRate.bucket(at: now), at: now)
     self.settings = settings
-    self.alias = alias
+  }
+
+  private static func resized(_ old: TokenBucket?, to new: TokenBucket?, at now: Date) -> TokenBucket? {
+    guard let old, let new else { return new }
+    return old.resized(capacity: new.capacity, refillPerSecond: new.refillPerSecond, at: now)
   }
 
   // MARK: Publishing

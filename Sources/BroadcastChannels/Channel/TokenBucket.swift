@@ -89,12 +89,6 @@ public struct TokenBucket: Sendable, Hashable, Codable {
     return new
   }
 
-  /// As ``resized(capacity:refillPerSecond:at:)``, with the size of another bucket; the same size changes nothing.
-  func resized(like other: TokenBucket, at now: Date) -> TokenBucket {
-    guard capacity != other.capacity || refillPerSecond != other.refillPerSecond else { return self }
-    return resized(capacity: other.capacity, refillPerSecond: other.refillPerSecond, at: now)
-  }
-
   private mutating func refill(to now: Date) {
     let elapsed = now.timeIntervalSince(asOf)
     guard elapsed > 0 else {

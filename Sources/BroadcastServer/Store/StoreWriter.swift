@@ -40,24 +40,26 @@ final class StoreWriter {
   private let store: any ChannelStore
   private let environment: HubEnvironment
   private let log: ServerLog
+  private let metrics: ServerMetrics
   private var underWay: StoreGroup?
   private var gathering = StoreGroup()
   private var isStarting = false
   private var isTelling = false
   private var isTryingAgain = false
   private var whenIdle: [() -> Void] = []
+  private var startedAt = Date.distantPast
   private var failedAt: Date?
-  private var toldAt: Date?
   /// Somebody who waited was told that the store has failed: how often since it last worked.
   private var failures = 0
 
   /// The store works again.
   var onRecovery: (() -> Void)?
 
-  init(store: any ChannelStore, environment: HubEnvironment, log: ServerLog) {
+  init(store: any ChannelStore, environment: HubEnvironment, log: ServerLog, metrics: ServerMetrics) {
     self.store = store
     self.environment = environment
     self.log = log
+    self.metrics = metrics
   }
 
   /// Whether anything has to be written at all.
@@ -119,6 +121,7 @@ final class StoreWriter {
     let group = gathering
     gathering = StoreGroup()
     underWay = group
+    startedAt = environment.now()
     let (store, batch) = (store, group.batch)
     environment.perform {
       do throws(StoreError) {
@@ -146,11 +149,12 @@ final class StoreWriter {
   }
 
   private func kept(_ group: StoreGroup) {
-    let hasRecovered = failedAt
-    failedAt = nil
-    if let hasRecovered { tellRecovery(since: hasRecovered) }
+    metrics.storeCommit(seconds: max(0, environment.now().timeIntervalSince(startedAt)))
+    let failedAt = failedAt
+    self.failedAt = nil
+    if let failedAt { tellRecovery(since: failedAt) }
     for waiter in group.end() { waiter.finish(nil) }
-    if hasRecovered != nil { onRecovery?() }
+    if failedAt != nil { onRecovery?() }
   }
 
   // MARK: Failing
@@ -158,13 +162,18 @@ final class StoreWriter {
   private func failed(_ group: StoreGroup, _ error: StoreError) {
     let groups = [group, gathering]
     gathering = StoreGroup()
-    if failedAt == nil { failedAt = environment.now() }
+    metrics.storeFailed()
+    if failedAt == nil {
+      failedAt = environment.now()
+      log(
+        .error, .store, "\(error); what has to be kept is refused with 503 until the store works again",
+        key: "failed")
+    }
     // What nobody waits for has happened: it is kept when the store works again.
     for group in groups { gathering.batch.takeUnpromised(of: group.batch) }
     let waiters = groups.flatMap { $0.end() }
     for waiter in waiters.reversed() { waiter.undo?() }
     failures += waiters.count
-    tell(error)
     for waiter in waiters { waiter.finish(error) }
     tryAgain()
   }
@@ -180,20 +189,11 @@ final class StoreWriter {
     }
   }
 
-  /// A disk that is full at times is told of once a minute.
-  private func tell(_ error: StoreError) {
-    let now = environment.now()
-    if let toldAt, now.timeIntervalSince(toldAt) < Limits.storeTroubleSeconds { return }
-    toldAt = now
-    log(.error, "\(error); what has to be kept is refused with 503 until the store works again")
-  }
-
   private func tellRecovery(since failedAt: Date) {
-    let now = environment.now()
-    // Only who heard of the failure hears of its end.
-    guard let toldAt, toldAt >= failedAt else { return }
-    let seconds = JSONWriter.seconds(now.timeIntervalSince(failedAt))
-    log(.info, "the store works again after \(seconds) s; \(failures) writes had failed")
+    let seconds = JSONWriter.seconds(environment.now().timeIntervalSince(failedAt))
+    log(
+      .info, .store, "the store works again after \(seconds) s; \(failures) writes had failed",
+      key: "works again")
     failures = 0
   }
 }
