@@ -286,7 +286,7 @@ import Testing
     try disk.finish()
     let json =
       #"{"app":"com.example.scores","message-storage-policy":1,"budget":{"capacity":4,"refill-per-hour":0}}"#
-    try held.hub.install(try definition("final", json)) { _ in }
+    _ = try held.hub.install(try definition("final", json)) { _ in }
     #expect(room.channel.budgetReport(at: disk.now).priority10?.remaining == 3)
     #expect(room.channel.nextDeadline != nil)
     try held.publish(to: room, id: request)

@@ -33,9 +33,7 @@ final class QuietHub {
     self.clock = clock
     let environment = HubEnvironment(now: { clock.now }, schedule: { _, _ in {} })
     hub = Hub(store: MemoryChannelStore(), environment: environment, log: .silent)
-    var created: Result<ChannelRoom, AnswerError>?
-    hub.create(try definition("final", json)) { created = $0 }
-    room = try #require(created).get()
+    room = try hub.created(try definition("final", json))
     subscribe(count)
   }
 
@@ -60,12 +58,9 @@ final class QuietHub {
   ) throws -> Publication {
     let aps = Request.aps(event: event, more: more, timestamp: seconds - age)
     let payload = Result { () throws(PayloadError) in try Payload(body: Array("{\"aps\":\(aps)}".utf8)) }
-    var published: Result<Publication, AnswerError>?
-    hub.publish(
+    return try hub.published(
       payload.mapError { $0.refusal }, requestID: requestID, priority: priority, expiration: expiration,
-      into: room
-    ) { published = $0 }
-    return try #require(published).get()
+      into: room)
   }
 
   /// The entry of the log for a publication.
