@@ -266,6 +266,29 @@ struct ServeTests {
     }
   }
 
+  @Test(
+    "a store that this user may not write to is refused, exit 1",
+    .enabled(if: geteuid() == 0, "becoming another user needs root"))
+  func readOnlyStore() async throws {
+    try await withFolder { folder in
+      let store = folder.path("channels.sqlite")
+      try await withServer(["--store", store]) { _ in }
+      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.url.path)
+      try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: store)
+      let nobody = try RunningProgram(
+        URL(fileURLWithPath: "/usr/bin/setpriv"),
+        [
+          "--reuid", "65534", "--clear-groups", try #require(Touchline.executable).path, "serve", "--listen",
+          "127.0.0.1:0", "--provider-listen", "off", "--store", store,
+        ])
+      let ending = try await nobody.ending()
+      #expect(
+        ending.code == 1
+          && ending.errors.contains("it is read-only for this user; change that, or choose another file"),
+        "\(ending.errors)")
+    }
+  }
+
   @Test("a store that another server has open is refused, exit 1, and stays as it is")
   func storeInUse() async throws {
     try await withFolder { folder in
