@@ -65,7 +65,9 @@ struct Publication {
   init(
     _ message: Message, _ result: PublishResult, in room: ChannelRoom, before: SentSoFar, findings: [Finding]
   ) {
-    self.result = result
+    // Without what was let out: the log would keep a thousand payloads.
+    self.result = PublishResult(
+      uniqueID: result.uniqueID, outcome: result.outcome, isRepetition: result.isRepetition, effects: [])
     self.findings = findings
     priority = message.priority
     let windows = room.channel.settings.windows
