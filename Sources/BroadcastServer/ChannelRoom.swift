@@ -35,11 +35,18 @@ final class Broadcast {
   func countWritten(_ sockets: Int = 1) {
     record?.written += sockets
     counts.written += sockets
+    counts.total.written += sockets
+    counts.total.bytes += sockets * text.count
   }
 }
 
 /// A channel's deliveries, counted one a subscriber and message.
 final class DeliveryCounts {
+  /// Those of all channels.
+  let total: DeliveryTotals
+
+  init(total: DeliveryTotals) { self.total = total }
+
   /// Messages that sockets took.
   var written = 0
   /// Messages that a newer one replaced before a slow socket could take them.
@@ -57,13 +64,23 @@ final class ChannelRoom {
   }
   private(set) var definition: ChannelDefinition
 
+  /// What the store has of it, while messages that subscribers must not hear of yet wait for the store.
+  private var kept: Channel.Checkpoint?
+  private var held = 0
+  /// What it was last stored with.
+  var group: StoreGroup?
+  /// The store is forgetting it: nothing changes any more.
+  var isBeingDeleted = false {
+    didSet { scheduleAdvance() }
+  }
+
   /// What became of its deliveries.
-  let counts = DeliveryCounts()
+  let counts: DeliveryCounts
 
   /// What its devices may have been sent already.
   private(set) var sentSoFar: SentSoFar
   /// What became of the last messages.
-  private(set) var messages = MessageLog()
+  private(set) var messages: MessageLog
   private var intents = IntentBoard()
   private var publishers: [ObjectIdentifier: any IntentListener] = [:]
 
@@ -74,7 +91,12 @@ final class ChannelRoom {
   /// What goes out to the subscribers, and what waits behind it. Broadcasts are numbered from 0, whatever their epoch.
   private var pass: FanOutPass?
   private var queue: [Broadcast] = []
+  private var queuedBytes = 0
   private var nextNumber = 0
+  /// Somebody was told of everything in front of this number, so that nothing there may be replaced.
+  private var settledNumber = 0
+  /// When the pass began, on the loop's clock.
+  private var passBegan: Double = 0
   private var noted: Set<String> = []
   private var timer: (deadline: Double, cancel: () -> Void)?
   private var isClosed = false
@@ -82,10 +104,36 @@ final class ChannelRoom {
   init(channel: Channel, definition: ChannelDefinition, hub: Hub) {
     id = channel.id
     audience = hub.fanOut.makeAudience()
+    counts = DeliveryCounts(total: hub.metrics.deliveries)
+    messages = MessageLog(counts: counts)
     self.channel = channel
     self.definition = definition
     self.hub = hub
     sentSoFar = SentSoFar(stored: channel.stored)
+  }
+
+  // MARK: What the store has
+
+  /// The channel as subscribers may see it.
+  var seen: Channel.Checkpoint { kept ?? channel.checkpoint }
+
+  /// The channel changes, and the store doesn't have it yet.
+  func hold(_ before: Channel.Checkpoint) {
+    if held == 0 { kept = before }
+    held += 1
+  }
+
+  /// The store has the first of what is held.
+  func release(_ after: Channel.Checkpoint) {
+    held -= 1
+    kept = held == 0 ? nil : after
+  }
+
+  /// The last of what is held has not happened.
+  func undo(to before: Channel.Checkpoint, forgetting id: RequestID?) {
+    channel.restore(before, forgetting: id)
+    held -= 1
+    if held == 0 { kept = nil }
   }
 
   // MARK: Subscribers
@@ -98,6 +146,7 @@ final class ChannelRoom {
   func add(_ subscriber: any Subscriber) -> Int {
     subscribers.append(subscriber)
     audience.add(subscriber.connection, next: nextNumber)
+    settledNumber = nextNumber
     return subscribers.count - 1
   }
 
@@ -112,6 +161,7 @@ final class ChannelRoom {
   /// Gives a subscriber what was published before now and has not reached it yet.
   func catchUp(at place: Int) {
     let next = audience.catchUp(at: place, next: nextNumber)
+    settledNumber = nextNumber
     for broadcast in ((pass?.broadcasts ?? []) + queue).suffix(nextNumber - next) {
       subscribers[place].deliver(broadcast)
     }
@@ -124,6 +174,9 @@ final class ChannelRoom {
       case .supersede(let message): messages.superseded(message.uniqueID)
       case .deliver(let delivery):
         let record = messages.delivered(delivery, subscribers: subscribers.count)
+        if let waited = record.map({ delivery.sent.timeIntervalSince($0.acceptedAt) }), waited > 0 {
+          hub.metrics.waited(seconds: waited)
+        }
         let broadcast = Broadcast(delivery, room: self, record: record)
         sentSoFar.sent(delivery.message.payload)
         send(broadcast)
@@ -134,13 +187,26 @@ final class ChannelRoom {
   private func send(_ broadcast: Broadcast) {
     guard !subscribers.isEmpty else { return }
     let isWaiting = pass != nil || !queue.isEmpty
+    queuedBytes += broadcast.webSocketFrame.count
+    if queuedBytes > Limits.fanOutQueueBytes, conflate(with: broadcast) { return }
     queue.append(broadcast)
     nextNumber += 1
-    if queue.count >= Limits.fanOutMessages {
+    if queuedBytes > Limits.fanOutQueueMostBytes {
       finishFanOut()
     } else if !isWaiting {
       hub.fanOut.add(self)
     }
+  }
+
+  /// The publisher outruns the fan-out: a message takes the place of the plain update that waits last, as it does in the
+  /// outbox of a subscriber that is behind. Here all of them are.
+  private func conflate(with broadcast: Broadcast) -> Bool {
+    guard let last = queue.last, !last.isIrreplaceable, nextNumber > settledNumber else { return false }
+    queue[queue.count - 1] = broadcast
+    queuedBytes -= last.webSocketFrame.count
+    counts.conflated += subscribers.count
+    messages.conflated(last.position.sequence)
+    return true
   }
 
   /// Sends everything that waits to everybody, at once.
@@ -163,7 +229,10 @@ final class ChannelRoom {
       for exception in exceptions {
         subscribers[exception.place].deliver(pass, from: exception.next, taken: exception.taken)
       }
-      if audience.isServed { self.pass = nil }
+      if audience.isServed {
+        self.pass = nil
+        hub.metrics.fannedOut(subscribers: subscribers.count, seconds: hub.fanOut.now - passBegan)
+      }
     } while clock() < deadline
     return pass == nil && queue.isEmpty
   }
@@ -177,7 +246,9 @@ final class ChannelRoom {
     }
     let next = FanOutPass([first] + more, from: nextNumber - queue.count)
     queue.removeFirst(next.broadcasts.count)
+    queuedBytes -= next.message.count
     audience.begin()
+    passBegan = hub.fanOut.now
     pass = next
     return next
   }
@@ -215,9 +286,7 @@ final class ChannelRoom {
 
   func replaceDefinition(_ definition: ChannelDefinition, now: Date) {
     self.definition = definition
-    channel = Channel(
-      id: channel.id, alias: definition.alias, settings: definition.settings, position: channel.position,
-      stored: channel.stored, now: now)
+    channel.adopt(definition.settings, at: now)
   }
 
   /// Ends the channel: its timer stops, and its subscribers and who listens are told, each once.
@@ -246,8 +315,11 @@ final class ChannelRoom {
 
   // MARK: Time
 
-  private func scheduleAdvance() {
-    let deadline = isClosed ? nil : channel.nextDeadline?.timeIntervalSinceReferenceDate
+  func scheduleAdvance() {
+    // What has to be stored first waits for a store that works.
+    let mayAdvance =
+      !isClosed && !isBeingDeleted && (hub.isStoreWorking || channel.settings.storagePolicy == .none)
+    let deadline = mayAdvance ? channel.nextDeadline?.timeIntervalSinceReferenceDate : nil
     guard timer?.deadline != deadline else { return }
     timer?.cancel()
     timer = nil

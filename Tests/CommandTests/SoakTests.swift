@@ -149,13 +149,14 @@ struct SoakTests {
       "soak", "--duration", "10m", "--subscribers", "8", "--seed", "3", "--processes", "2",
     ])
     _ = try await program.lines(2)
-    let children = try children(of: program.pid)
+    let children = try children(of: program.processIdentifier)
     #expect(children.count == 3 && !children.contains(where: hasEnded))
     program.signal(SIGKILL)
     try await eventually("the end of \(children)") { children.allSatisfy(hasEnded) ? () : nil }
     // What it could not remove any more.
+    let left = "touchline-soak-\(program.processIdentifier)"
     try? FileManager.default.removeItem(
-      at: FileManager.default.temporaryDirectory.appendingPathComponent("touchline-soak-\(program.pid)"))
+      at: FileManager.default.temporaryDirectory.appendingPathComponent(left))
   }
 
   @Test("a server whose parent has ended before it could ask to be told doesn't start")

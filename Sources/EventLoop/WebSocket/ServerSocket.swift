@@ -44,7 +44,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   var place: Int32?
   private let wire: Wire
   private unowned(unsafe) let server: HTTPServer
-  private let path: DirectPath?
+  private let path: DirectPath
   private var reader: FrameReader?
   private var output: Output?
   private var ending: Ending?
@@ -56,7 +56,11 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     self.wire = wire
     self.connection = connection
     self.server = server
-    path = wire.isSecure ? nil : server.loop.directPaths.make(wire.descriptor)
+    let path = server.loop.directPaths.make(wire.descriptor, isSecure: wire.isSecure)
+    self.path = path
+    if let tls = wire.tls {
+      server.loop.directPaths.connect(path, to: SecureEnd(ssl: tls.ssl, socket: self))
+    }
     wire.user = self
   }
 
@@ -72,7 +76,6 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
 
   var isOpen: Bool { ending == nil && !isOver }
 
-  /// `nil` with TLS: there, writing is OpenSSL's.
   var directPath: DirectPath? { path }
 
   func send(_ bytes: [UInt8]) -> Bool {
@@ -104,6 +107,13 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   func finish(_ bytes: [UInt8], from taken: Int) {
     guard isOpen else { return }
     makeOutput().bytes.append(contentsOf: bytes[taken...])
+    updateEvents()
+  }
+
+  /// A direct write found the connection broken.
+  func writingFailed() {
+    wire.tls?.fail()
+    // Reading tells the rest.
     updateEvents()
   }
 
@@ -157,7 +167,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     if let output { return output }
     let made = Output()
     output = made
-    if let path { server.loop.directPaths.block(path) }
+    server.loop.directPaths.block(path)
     return made
   }
 
@@ -199,7 +209,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   private func settle() {
     guard output == nil, !isOver else { return }
     if ending?.isSettled == true { return leave() }
-    if let path, ending == nil { server.loop.directPaths.open(path) }
+    if ending == nil { server.loop.directPaths.open(path) }
   }
 
   private func updateEvents() {
@@ -273,7 +283,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
 
   private func begin(_ ending: Ending, _ body: [UInt8]) {
     self.ending = ending
-    if let path { server.loop.directPaths.block(path) }
+    server.loop.directPaths.block(path)
     server.closeBegan(self)
     put([0x88, UInt8(body.count)] + body)
   }
@@ -299,7 +309,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
 
   private func gone() {
     isOver = true
-    if let path { server.loop.directPaths.block(path) }
+    server.loop.directPaths.forget(path)
     server.closeBegan(self)
     output = nil
     reader = nil

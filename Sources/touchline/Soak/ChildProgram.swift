@@ -1,3 +1,4 @@
+import BroadcastServer
 import CLinux
 import EventLoop
 import Foundation
@@ -31,6 +32,8 @@ final class ChildProgram {
     self.onEnd = onEnd
     process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
     process.arguments = arguments + ParentProcess.arguments
+    // The plan says how it is set up, and not what its person's own servers have in the environment.
+    process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix(Setting.prefix) }
     process.standardInput = input
     process.standardOutput = output
     process.standardError = errors

@@ -1,7 +1,7 @@
 import BroadcastChannels
 import Foundation
 
-/// How a server is set up. Flags win over a configuration file, which wins over the defaults.
+/// How a server is set up. ``Setting`` describes each part; ``LayeredConfiguration`` puts them together.
 public struct ServerConfiguration: Sendable, Hashable {
   /// What a server can be strict about. Real senders do each of these, so it is off unless somebody asks for it.
   public enum Strictness: String, Sendable, Hashable, CaseIterable {
@@ -16,6 +16,16 @@ public struct ServerConfiguration: Sendable, Hashable {
   /// Which of Apple's two environments a server stands in for. It decides which client certificates fit.
   public enum Environment: String, Sendable, Hashable, CaseIterable {
     case development, production
+  }
+
+  /// Who may read `/metrics` without a token.
+  public enum MetricsAccess: String, Sendable, Hashable, CaseIterable {
+    /// Programs on this machine that didn't come through a proxy.
+    case local
+    /// Everybody.
+    case all
+    /// Nobody.
+    case off
   }
 
   /// The address to listen on: this machine alone, unless somebody says otherwise.
@@ -45,8 +55,10 @@ public struct ServerConfiguration: Sendable, Hashable {
   public var environment = Environment.development
   /// The web origins whose pages may connect; nil for all.
   public var origins: Set<String>?
-  /// The SQLite file, or nil to keep everything in memory.
+  /// The SQLite file; nil for the standard one, see ``storePath(environment:)``.
   public var store: String?
+  /// Whether channels are kept in memory alone.
+  public var keepsInMemory = false
   /// The folder of channel definitions.
   public var channels: String?
   /// How silent peers are found.
@@ -55,6 +67,12 @@ public struct ServerConfiguration: Sendable, Hashable {
   public var handshakeSeconds = Limits.handshakeSeconds
   /// What is logged.
   public var logLevel = ServerLog.Level.info
+  /// How a line of the log looks.
+  public var logFormat = LogFormat.text
+  /// Who may read `/metrics` without a token.
+  public var metricsAccess = MetricsAccess.local
+  /// The file of the token that lets anybody read `/metrics`; nil for none.
+  public var metricsToken: String?
 
   /// The defaults.
   public init() {}
@@ -83,8 +101,24 @@ public struct ServerConfiguration: Sendable, Hashable {
   /// Takes a path, or `memory`.
   public mutating func setStore(_ text: String) -> String? {
     guard !text.isEmpty else { return "a path or \"memory\" was expected" }
-    store = text == "memory" ? nil : text
+    keepsInMemory = text == "memory"
+    store = keepsInMemory ? nil : text
     return nil
+  }
+
+  /// The file that channels are kept in: the one that was named, or `touchline/channels.sqlite` in the user's folder of
+  /// state (XDG Base Directory Specification).
+  ///
+  /// - Returns: nil when the environment names no such folder and no home.
+  public func storePath(environment: [String: String]) -> String? {
+    if let store { return store }
+    // "All paths set in these environment variables must be absolute. If [one] encounters a relative path [it] should
+    // consider the path invalid and ignore it."
+    if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") {
+      return "\(state)/touchline/channels.sqlite"
+    }
+    guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
+    return "\(home)/.local/state/touchline/channels.sqlite"
   }
 
   /// Takes web origins.
