@@ -69,8 +69,7 @@ struct Publication {
     budget: BudgetReport, findings: [Finding]
   ) {
     // Without what was let out: the log would keep a thousand payloads.
-    self.result = PublishResult(
-      uniqueID: result.uniqueID, outcome: result.outcome, isRepetition: result.isRepetition, effects: [])
+    self.result = result.withoutEffects
     self.budget = budget
     self.findings = findings
     priority = message.priority
