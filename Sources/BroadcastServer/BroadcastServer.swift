@@ -11,7 +11,8 @@ public final class BroadcastServer {
   private let hub: Hub
   private let access: AccessControl
   private let pushes: PushRegistry
-  private let registry: SessionRegistry
+  private let registry = SessionRegistry()
+  private let sweep: KeepAliveSweep
   private let main: HTTPServer
   private let provider: HTTPServer?
   private let log: ServerLog
@@ -54,7 +55,13 @@ public final class BroadcastServer {
         throw DefinitionConflict(alias: definition.alias?.name ?? "", problem: error.message)
       }
     }
-    registry = SessionRegistry(loop: loop, keepAlive: configuration.keepAlive)
+    sweep = KeepAliveSweep(loop: loop, keepAlive: configuration.keepAlive)
+    hub.deleted = { [registry] in registry.deleted($0) }
+    if configuration.loops > 1 {
+      hub.loops = try DeliveryLoops(
+        configuration.loops - 1, beside: loop, hub: hub, registry: registry,
+        options: Self.options(configuration, configuration.listen, nil), keepAlive: configuration.keepAlive)
+    }
     var random = environment.random
     let requests = RequestLog(epoch: StreamPosition.randomEpoch(using: &random), log: log)
     let service = Service(
@@ -63,7 +70,7 @@ public final class BroadcastServer {
       device: DeviceAPI(hub: hub, pushes: pushes, access: access, log: log),
       local: LocalAPI(
         services: SessionServices(
-          hub: hub, pushes: pushes, registry: registry, access: access, requests: requests),
+          hub: hub, pushes: pushes, registry: registry, sweep: sweep, access: access, requests: requests),
         origins: Origins(allowed: configuration.origins), startedAt: Date()),
       troubles: TroubleLog(loop: loop, log: log))
     main = try HTTPServer(
@@ -184,23 +191,25 @@ public final class BroadcastServer {
   /// Lets out what waits in the windows, closes every connection with 1001, waits until they are gone, at most
   /// ``Limits/shutdownSeconds``, and stops the loop. A second call stops at once.
   public func shutDown() {
-    guard !isStopping else {
-      loop.stop()
-      return
-    }
+    guard !isStopping else { return stop() }
     isStopping = true
     log(.info, "shutting down; \(registry.count) sessions are told")
     hub.shutDown()
     pushes.shutDown()
     main.stopAccepting()
     provider?.stopAccepting()
-    registry.stop()
+    sweep.stop()
     registry.closeAll(code: 1001, reason: "the server is shutting down")
     let deadline = loop.now + Limits.shutdownSeconds
     loop.schedule(after: 0, every: 0.01) { [self] in
       let isDrained = registry.count == 0 && (provider?.connectionCount ?? 0) == 0
-      if isDrained || loop.now >= deadline { loop.stop() }
+      if isDrained || loop.now >= deadline { stop() }
     }
+  }
+
+  private func stop() {
+    hub.loops?.stop()
+    loop.stop()
   }
 }
 

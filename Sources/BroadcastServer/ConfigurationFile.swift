@@ -5,7 +5,8 @@ extension ServerConfiguration {
   public static let keys = [
     "listen", "tls", "provider-listen", "tls-cert", "tls-key", "tls-dir", "client-ca", "keys",
     "insecure-open",
-    "strict", "environment", "origins", "store", "channels", "ping-seconds", "silence-seconds", "log-level",
+    "strict", "environment", "origins", "store", "channels", "loops",
+    "ping-seconds", "silence-seconds", "log-level",
   ]
 
   /// Takes over what a configuration file says: one JSON object, `//` comments allowed.
@@ -72,6 +73,7 @@ extension ServerConfiguration {
       setOrigins(value.elements?.map { $0.string ?? "" } ?? [])
     case "store": value.string.map { setStore($0) } ?? "a path or \"memory\" was expected"
     case "channels": Self.path("of a folder", value, into: &channels)
+    case "loops": setLoops(value.number?.int.map { Int(clamping: $0) })
     case "ping-seconds": Self.seconds(value, into: &keepAlive.ping)
     case "silence-seconds": Self.seconds(value, into: &keepAlive.silence)
     default: Self.choice(value, into: &logLevel)

@@ -49,6 +49,8 @@ public struct ServerConfiguration: Sendable, Hashable {
   public var store: String?
   /// The folder of channel definitions.
   public var channels: String?
+  /// How many loops carry messages to subscribers, each in a thread of its own; the first one has the rules as well.
+  public var loops = ServerConfiguration.availableProcessors
   /// How silent peers are found.
   public var keepAlive = KeepAlive(ping: Limits.pingSeconds, silence: Limits.silenceSeconds)
   /// Seconds for a whole request or handshake. No key of a configuration file: tests alone want another.
@@ -85,6 +87,20 @@ public struct ServerConfiguration: Sendable, Hashable {
     guard !text.isEmpty else { return "a path or \"memory\" was expected" }
     store = text == "memory" ? nil : text
     return nil
+  }
+
+  /// Takes a number of loops.
+  public mutating func setLoops(_ number: Int?) -> String? {
+    guard let number, (1...Limits.loops).contains(number) else {
+      return "a whole number from 1 to \(Limits.loops) was expected"
+    }
+    loops = number
+    return nil
+  }
+
+  /// How many processors this process may use: ``Limits/loops`` at most.
+  public static var availableProcessors: Int {
+    min(max(1, ProcessInfo.processInfo.activeProcessorCount), Limits.loops)
   }
 
   /// Takes web origins.

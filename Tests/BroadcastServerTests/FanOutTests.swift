@@ -13,9 +13,11 @@ import Testing
     try (0..<count).map { _ in try subscriber.receive("message").seq }
   }
 
-  @Test("messages that come in one read reach every subscriber once and in order, and each is counted")
-  func together() throws {
-    try withServer {
+  @Test(
+    "messages that come in one read reach every subscriber once and in order, and each is counted",
+    arguments: loopCounts)
+  func together(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try unlimited("final")]
     } _: { server in
       let subscribers = try (0..<60).map { _ in try SubscriberSocket(server, streamOf: "final") }
@@ -28,9 +30,11 @@ import Testing
     }
   }
 
-  @Test("a session that subscribes between two messages of one read hears the second, and behind its answer")
-  func subscribesBetween() throws {
-    try withServer {
+  @Test(
+    "a session that subscribes between two messages of one read hears the second, and behind its answer",
+    arguments: loopCounts)
+  func subscribesBetween(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try unlimited("final")]
     } _: { server in
       let early = try SubscriberSocket(server, streamOf: "final")
@@ -54,9 +58,11 @@ import Testing
     }
   }
 
-  @Test("a subscriber whose socket is full in the middle of several messages gets whole frames, in order")
-  func cutInTheMiddle() throws {
-    try withServer {
+  @Test(
+    "a subscriber whose socket is full in the middle of several messages gets whole frames, in order",
+    arguments: loopCounts)
+  func cutInTheMiddle(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try unlimited("final")]
     } _: { server in
       let slow = try SubscriberSocket(server, streamOf: "final", receiveBuffer: 4_096)

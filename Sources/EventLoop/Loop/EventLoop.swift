@@ -24,6 +24,7 @@ public final class EventLoop {
   private var soonJobs: [() -> Void] = []
   private var turnEnd: TurnEnd?
   private var resources: [ObjectIdentifier: any LoopResource] = [:]
+  private var inboxes: [Inbox] = []
   private var websockets: LibwebsocketsContext?
 
   /// Makes a loop that is ready for timers, servers and clients.
@@ -109,6 +110,8 @@ public final class EventLoop {
 
   func keep(_ resource: any LoopResource) { resources[ObjectIdentifier(resource)] = resource }
 
+  func keep(_ inbox: Inbox) { inboxes.append(inbox) }
+
   func release(_ resource: any LoopResource) { resources[ObjectIdentifier(resource)] = nil }
 
   /// The libwebsockets context, made on first use.
@@ -124,6 +127,7 @@ public final class EventLoop {
 
   private func runJobs() {
     for job in remote.takeJobs() { job() }
+    for inbox in inboxes { inbox.read() }
     let jobs = soonJobs
     soonJobs = []
     for job in jobs { job() }
@@ -135,6 +139,8 @@ public final class EventLoop {
     self.wake = nil
     for resource in resources.values { resource.loopEnds() }
     resources = [:]
+    for inbox in inboxes { inbox.close() }
+    inboxes = []
     turnEnd?.close()
     turnEnd = nil
     websockets?.beginDestruction()

@@ -31,6 +31,9 @@ enum ServeCommand: Command {
       Option(
         "--channels", "DIR",
         "a folder of definitions, <alias>.json each; channels that are missing are created"),
+      Option(
+        "--loops", "N",
+        "threads that carry messages to subscribers (default: one a processor, at most \(Limits.loops))"),
       Option("--config", "FILE", "a JSON file with these settings and a few more; flags win over it"),
       Option("--log-level", "LEVEL", "debug, info, warning or error (default info)"),
     ],
@@ -116,6 +119,9 @@ enum ServeCommand: Command {
     }
     try readSecurity(arguments, into: &configuration)
     if let folder = arguments["--channels"] { configuration.channels = folder }
+    if let text = arguments["--loops"], let expected = configuration.setLoops(Int(text)) {
+      throw arguments.error("--loops is \"\(text)\"; \(expected)")
+    }
     if let level = try arguments.value(
       "--log-level", "debug, info, warning or error", { ServerLog.Level(rawValue: $0) })
     {

@@ -84,10 +84,22 @@ struct MessageLog {
 
   /// A subscriber received everything of a span but what was conflated away for it.
   func acknowledge(_ sequences: ClosedRange<Int>, but skipped: Set<Int>) {
-    let first = max(sequences.lowerBound, sequences.upperBound - Limits.messageRecordsPerChannel)
-    for sequence in first...sequences.upperBound where !skipped.contains(sequence) {
+    for sequence in Self.remembered(sequences) where !skipped.contains(sequence) {
       bySequence[sequence]?.acknowledged += 1
     }
+  }
+
+  /// The part of a span whose records may still be here.
+  static func remembered(_ sequences: ClosedRange<Int>) -> ClosedRange<Int> {
+    max(sequences.lowerBound, sequences.upperBound - Limits.messageRecordsPerChannel)...sequences.upperBound
+  }
+
+  /// Adds what another loop has counted.
+  func add(_ sums: DeliverySums.Message, at sequence: Int) {
+    guard let record = bySequence[sequence] else { return }
+    record.written += sums.written
+    record.acknowledged += sums.acknowledged
+    record.displayed += sums.displayed
   }
 
   /// A device displayed a message.

@@ -16,7 +16,7 @@ extension Session {
       let room = try room(name)
       switch request {
       case .subscribe(let since):
-        guard subscription(of: room.id) != nil || subscriptionCount < Limits.subscriptionsPerSession
+        guard isSubscribed(to: room.id) || subscriptionCount < Limits.subscriptionsPerSession
         else {
           throw AnswerError(
             status: 400, reason: "TooManySubscriptions",
@@ -27,7 +27,9 @@ extension Session {
         subscribe(to: room, since: since, requestID: frame.requestID)
       case .unsubscribe: try unsubscribe(from: room, requestID: frame.requestID)
       case .acknowledge(let sequence, let displayed):
-        try acknowledge(sequence, displayed: displayed, of: room, requestID: frame.requestID)
+        try checkSubscription(room)
+        line?.acknowledge(
+          sequence, displayed: displayed, of: room.id, named: name, requestID: frame.requestID)
       case .intent(let action):
         try access.checkSubscribing(to: room, by: caller)
         try pass(action, intentID: frame.requestID?.text ?? "", to: room)
@@ -78,57 +80,29 @@ extension Session {
   func subscribe(to room: ChannelRoom, since: StreamPosition?, requestID: RequestID?) {
     let channel = room.channel
     // Subscribing anew goes on: what was counted for this session isn't counted again.
-    if subscription(of: room.id) == nil {
-      let receipts = Receipts(at: channel.position.sequence)
-      let new = Subscription(room: room, place: room.add(self), receipts: receipts)
-      if subscription == nil { subscription = new } else { makeMore().subscriptions[room.id] = new }
-    }
+    if !isSubscribed(to: room.id) { add(room) }
     send(
       .subscribed(
         SubscribedFrame(
           channel: channel.id.base64, alias: channel.alias?.name, position: channel.position,
           storagePolicy: channel.settings.storagePolicy, requestID: requestID?.text)))
     if let newest = channel.newest(after: since, at: hub.now) {
-      _ = changeSubscription(of: room.id) { $0.receipts.sent(stored: newest.position.sequence) }
-      deliver(room.broadcast(stored: newest))
+      line?.deliver(stored: room.broadcast(stored: newest))
     }
   }
 
-  private func subscription(_ room: ChannelRoom) throws(AnswerError) -> Subscription {
-    guard let subscription = subscription(of: room.id) else {
+  private func checkSubscription(_ room: ChannelRoom) throws(AnswerError) {
+    guard isSubscribed(to: room.id) else {
       throw AnswerError(
         status: 400, reason: "NotSubscribed",
         message: "this session is not subscribed to the channel; subscribe first")
     }
-    return subscription
   }
 
   private func unsubscribe(from room: ChannelRoom, requestID: RequestID?) throws(AnswerError) {
-    let subscription = try subscription(room)
-    room.catchUp(at: subscription.place)
-    dropSubscription(of: room.id)
-    room.remove(at: subscription.place)
-    more?.outbox.forget(room.id)
-    send(.unsubscribed(channel: room.channel.id.base64, reason: "requested", requestID: requestID?.text))
-  }
-
-  private func acknowledge(
-    _ sequence: Int, displayed: [Int], of room: ChannelRoom, requestID: RequestID?
-  ) throws(AnswerError) {
-    _ = try subscription(room)
-    let newest = room.channel.position.sequence
-    guard sequence <= newest else {
-      throw AnswerError(
-        status: 400, reason: "BadRequestParams",
-        message: "seq \(sequence) was not delivered yet; the channel's newest is \(newest)")
-    }
-    let news = changeSubscription(of: room.id) { $0.receipts.acknowledge(sequence, displayed: displayed) }
-    guard let news else { return }
-    room.counts.acknowledged += news.count
-    for span in news.received { room.messages.acknowledge(span, but: news.skipped) }
-    for number in news.displayed { room.messages.display(number) }
-    send(
-      .acknowledged(channel: room.channel.id.base64, sequence: sequence, requestID: requestID?.text))
+    try checkSubscription(room)
+    drop(room, isForgotten: true)
+    send(.unsubscribed(channel: room.id.base64, reason: "requested", requestID: requestID?.text))
   }
 
   private func pass(_ name: String, intentID: String, to room: ChannelRoom) throws(AnswerError) {
@@ -147,8 +121,6 @@ extension Session {
     send(.intentAccepted(channel: channel, intentID: intentID, isRepetition: isRepetition))
   }
 
-  func hear(_ intent: IntentFrame) { send(.intent(intent)) }
-
   func publish(_ publish: ClientFrame.Publish, _ name: String, requestID: RequestID?, bytes: Int) {
     let logged = logged(bytes)
     var facts = RequestFacts()
@@ -165,7 +137,7 @@ extension Session {
         expiration: publish.expiration, into: room)
       facts.publication = publication
       // Who hears its own channel has the message before the answer, and not at the end of the turn.
-      if let own = subscription(of: room.id) { room.catchUp(at: own.place) }
+      if isSubscribed(to: room.id) { line?.catchUp(room) }
       let result = publication.result
       send(
         .published(
@@ -179,7 +151,7 @@ extension Session {
       status = error.status
       send(.error(error.frame(channel: name, requestID: requestID?.text)))
     }
-    services.requests.add(logged, status: status, facts, clock: registry.now)
+    services.requests.add(logged, status: status, facts, clock: services.clock)
   }
 
   /// A `publish` frame was refused before its channel was looked for. A frame has no status: the log tells the one that
@@ -190,13 +162,13 @@ extension Session {
     facts.requestID = frame.requestID
     facts.refused(frame.reason, frame.message)
     let status = RefusalReason(rawValue: frame.reason)?.status ?? 400
-    services.requests.add(logged(bytes), status: status, facts, clock: registry.now)
+    services.requests.add(logged(bytes), status: status, facts, clock: services.clock)
   }
 
   private func logged(_ bytes: Int) -> LoggedRequest {
     let name = initialRoom.map { $0.channel.alias?.name ?? $0.id.pathSegment }
     return LoggedRequest(
       frame: bytes, path: name.map { "/v1/channels/\($0)/events" } ?? "/v1/events",
-      remoteAddress: connection?.remoteAddress ?? "", userAgent: userAgent, at: hub.now, clock: registry.now)
+      remoteAddress: line?.remoteAddress ?? "", userAgent: userAgent, at: hub.now, clock: services.clock)
   }
 }
