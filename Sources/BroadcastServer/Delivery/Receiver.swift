@@ -134,14 +134,12 @@ final class Receiver: StreamHandler, Subscriber, KeptAlive {
   func leave(_ channel: ChannelID, isForgotten: Bool) {
     guard let membership = membership(in: channel) else { return }
     membership.shard.catchUp(at: membership.place)
-    // Its place may be another one by now, if what it caught up with closed somebody.
-    guard let place = self.membership(in: channel)?.place else { return }
     if self.membership?.shard === membership.shard {
       self.membership = nil
     } else {
       more?.memberships[channel] = nil
     }
-    membership.shard.remove(at: place)
+    membership.shard.remove(at: membership.place)
     if isForgotten { more?.outbox.forget(channel) }
     tidy()
   }

@@ -62,7 +62,9 @@ final class RequestStream: StreamHandler, RegisteredStream, KeptAlive {
   func close(code: UInt16, reason: String) { connection?.close(code: code, reason: reason) }
 
   func recheckAccess() {
-    do throws(AnswerError) { try services.access.recheck(caller) } catch { close(code: 4003, reason: error.message) }
+    do throws(AnswerError) { try services.access.recheck(caller) } catch {
+      close(code: 4003, reason: error.message)
+    }
   }
 
   func deleted(_ room: ChannelRoom) {}
