@@ -84,4 +84,19 @@ import Testing
     room.serve(0..<2)
     #expect(room.members.map(\.heard) == [[0, 1], [], [0, 1]])
   }
+
+  @Test("who comes, or is served apart, while several passes wait hears nothing of them")
+  func behindSeveralPasses() throws {
+    let loop = try EventLoop()
+    var room = Room(audience: Audience(loop: loop))
+    for _ in 0..<2 { room.join() }
+    room.next = 6
+    #expect(room.audience.catchUp(at: 1, next: 6) == 0)
+    room.join()
+    for numbers in [0..<2, 2..<4, 4..<6, 6..<7] {
+      room.audience.begin()
+      while !room.audience.isServed { room.serve(numbers) }
+    }
+    #expect(room.members.map(\.heard) == [[0, 1, 2, 3, 4, 5, 6], [6], [6]])
+  }
 }

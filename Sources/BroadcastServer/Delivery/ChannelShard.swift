@@ -29,7 +29,12 @@ final class ChannelShard {
   /// What goes out to the subscribers, and what waits behind it. Broadcasts are numbered from 0, whatever their epoch.
   private var pass: FanOutPass?
   private var queue: [Broadcast] = []
+  private var queuedBytes = 0
   private var nextNumber = 0
+  /// Somebody was told of everything in front of this number, so that nothing there may be replaced.
+  private var settledNumber = 0
+  /// The sequence numbers of the last messages that reached nobody here.
+  private var passedOver: Set<Int> = []
 
   init(_ id: ChannelID, alias: String?, ledger: any DeliveryLedger, fanOut: FanOut) {
     self.id = id
@@ -51,6 +56,7 @@ final class ChannelShard {
     newest = max(newest, sequence)
     subscribers.append(subscriber)
     audience.add(subscriber.connection, next: nextNumber)
+    settledNumber = nextNumber
     return subscribers.count - 1
   }
 
@@ -65,6 +71,7 @@ final class ChannelShard {
   /// Gives a subscriber what was sent before now and has not reached it yet.
   func catchUp(at place: Int) {
     let next = audience.catchUp(at: place, next: nextNumber)
+    settledNumber = nextNumber
     for broadcast in ((pass?.broadcasts ?? []) + queue).suffix(nextNumber - next) {
       subscribers[place].deliver(broadcast)
     }
@@ -77,13 +84,40 @@ final class ChannelShard {
     guard !subscribers.isEmpty else { return }
     newest = broadcast.frame.position.sequence
     let isWaiting = pass != nil || !queue.isEmpty
+    queuedBytes += broadcast.frame.bytes.count
+    if queuedBytes > Limits.fanOutQueueBytes, conflate(with: broadcast) { return }
     queue.append(broadcast)
     nextNumber += 1
-    if queue.count >= Limits.fanOutMessages {
+    if queuedBytes > Limits.fanOutQueueMostBytes {
       finishFanOut()
     } else if !isWaiting {
       fanOut.add(self)
     }
+  }
+
+  /// The publisher outruns the fan-out: a message takes the place of the plain update that waits last, as it does in the
+  /// outbox of a subscriber that is behind. Here all of them are.
+  private func conflate(with broadcast: Broadcast) -> Bool {
+    guard let last = queue.last, !last.frame.isIrreplaceable, nextNumber > settledNumber else { return false }
+    queue[queue.count - 1] = broadcast
+    queuedBytes -= last.frame.bytes.count
+    ledger.conflated(subscribers.count)
+    passOver(last.frame.position.sequence)
+    return true
+  }
+
+  private func passOver(_ sequence: Int) {
+    passedOver.insert(sequence)
+    guard passedOver.count > 2 * Limits.messageRecordsPerChannel else { return }
+    passedOver = passedOver.filter { $0 > sequence - Limits.messageRecordsPerChannel }
+  }
+
+  /// A subscriber acknowledged something. Of what reached nobody it received nothing.
+  func acknowledged(_ news: Receipts.News) {
+    guard !passedOver.isEmpty else { return ledger.acknowledged(news) }
+    var rest = news
+    rest.leaveOut(passedOver)
+    ledger.acknowledged(rest)
   }
 
   /// Sends everything that waits to everybody, at once.
@@ -120,6 +154,7 @@ final class ChannelShard {
     }
     let next = FanOutPass([first] + more, from: nextNumber - queue.count)
     queue.removeFirst(next.broadcasts.count)
+    queuedBytes -= next.message.count
     audience.begin()
     pass = next
     return next

@@ -7,8 +7,8 @@ import BroadcastChannels
 protocol DeliveryLedger: AnyObject {
   /// Sockets took a message.
   func written(_ broadcast: Broadcast, by sockets: Int)
-  /// A newer message took a message's place before a slow socket could take it.
-  func conflated()
+  /// A newer message took a message's place before so many sockets could take it.
+  func conflated(_ sockets: Int)
   /// A subscriber received and displayed something.
   func acknowledged(_ news: Receipts.News)
 }
@@ -34,7 +34,7 @@ final class RoomLedger: DeliveryLedger {
     counts.written += sockets
   }
 
-  func conflated() { counts.conflated += 1 }
+  func conflated(_ sockets: Int) { counts.conflated += sockets }
 
   func acknowledged(_ news: Receipts.News) {
     counts.acknowledged += news.count
@@ -85,7 +85,7 @@ final class SumsLedger: DeliveryLedger {
     }
   }
 
-  func conflated() { change { $0.counts.conflated += 1 } }
+  func conflated(_ sockets: Int) { change { $0.counts.conflated += sockets } }
 
   func acknowledged(_ news: Receipts.News) {
     guard news.count > 0 || !news.displayed.isEmpty else { return }

@@ -244,7 +244,7 @@ final class Receiver: StreamHandler, Subscriber, KeptAlive {
       return send(.error(error.frame(channel: name, requestID: requestID?.text)))
     }
     let news = change(shard.id) { $0.receipts.acknowledge(sequence, displayed: displayed) }
-    if let news { shard.ledger.acknowledged(news) }
+    if let news { shard.acknowledged(news) }
     send(.acknowledged(channel: shard.id.base64, sequence: sequence, requestID: requestID?.text))
   }
 
@@ -314,7 +314,7 @@ final class Receiver: StreamHandler, Subscriber, KeptAlive {
     if let replaced = added.replaced?.push { owner?.pushed(replaced.uniqueID, .superseded) }
     if let replaced = added.replaced?.broadcast {
       _ = change(replaced.frame.channel) { $0.receipts.conflated(replaced.frame.position.sequence) }
-      replaced.ledger.conflated()
+      replaced.ledger.conflated(1)
     }
     guard added.fits else {
       connection.close(code: 1013, reason: "this connection is too slow for its channels; come back later")

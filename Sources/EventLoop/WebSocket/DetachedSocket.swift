@@ -26,7 +26,7 @@ extension ServerSocket {
   func detach() -> DetachedSocket? {
     guard isOpen else { return nil }
     isOver = true
-    if let path { server.loop.directPaths.block(path) }
+    server.loop.directPaths.forget(path)
     server.remove(self)
     let output = output.map { Array($0.bytes[$0.written...]) + ($0.pong ?? []) } ?? []
     let reader = reader.flatMap { $0.isIdle ? nil : $0 }

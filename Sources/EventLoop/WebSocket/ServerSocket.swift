@@ -44,7 +44,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   var place: Int32?
   let wire: Wire
   unowned(unsafe) let server: ConnectionHost
-  let path: DirectPath?
+  let path: DirectPath
   var reader: FrameReader?
   var output: Output?
   private var ending: Ending?
@@ -58,7 +58,11 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     self.wire = wire
     self.connection = connection
     self.server = server
-    path = wire.isSecure ? nil : server.loop.directPaths.make(wire.descriptor)
+    let path = server.loop.directPaths.make(wire.descriptor, isSecure: wire.isSecure)
+    self.path = path
+    if let tls = wire.tls {
+      server.loop.directPaths.connect(path, to: SecureEnd(ssl: tls.ssl, socket: self))
+    }
     wire.user = self
   }
 
@@ -74,7 +78,6 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
 
   var isOpen: Bool { ending == nil && !isOver }
 
-  /// `nil` with TLS: there, writing is OpenSSL's.
   var directPath: DirectPath? { path }
 
   func send(_ bytes: [UInt8]) -> Bool {
@@ -106,6 +109,13 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   func finish(_ bytes: [UInt8], from taken: Int) {
     guard isOpen else { return }
     makeOutput().bytes.append(contentsOf: bytes[taken...])
+    updateEvents()
+  }
+
+  /// A direct write found the connection broken.
+  func writingFailed() {
+    wire.tls?.fail()
+    // Reading tells the rest.
     updateEvents()
   }
 
@@ -159,7 +169,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     if let output { return output }
     let made = Output()
     output = made
-    if let path { server.loop.directPaths.block(path) }
+    server.loop.directPaths.block(path)
     return made
   }
 
@@ -201,7 +211,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   private func settle() {
     guard output == nil, !isOver else { return }
     if ending?.isSettled == true { return leave() }
-    if let path, ending == nil { server.loop.directPaths.open(path) }
+    if ending == nil { server.loop.directPaths.open(path) }
   }
 
   func updateEvents() {
@@ -282,7 +292,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
 
   private func begin(_ ending: Ending, _ body: [UInt8]) {
     self.ending = ending
-    if let path { server.loop.directPaths.block(path) }
+    server.loop.directPaths.block(path)
     server.closeBegan(self)
     put([0x88, UInt8(body.count)] + body)
   }
@@ -308,7 +318,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
 
   private func gone() {
     isOver = true
-    if let path { server.loop.directPaths.block(path) }
+    server.loop.directPaths.forget(path)
     server.closeBegan(self)
     output = nil
     reader = nil
