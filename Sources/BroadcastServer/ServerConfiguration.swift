@@ -1,4 +1,5 @@
 import BroadcastChannels
+import EventLoop
 import Foundation
 
 /// How a server is set up. Flags win over a configuration file, which wins over the defaults.
@@ -100,7 +101,7 @@ public struct ServerConfiguration: Sendable, Hashable {
 
   /// How many processors this process may use: ``Limits/loops`` at most.
   public static var availableProcessors: Int {
-    min(max(1, ProcessInfo.processInfo.activeProcessorCount), Limits.loops)
+    min(EventLoop.availableProcessors, Limits.loops)
   }
 
   /// Takes web origins.

@@ -85,10 +85,12 @@ import Testing
     }
   }
 
-  @Test("over TLS a subscriber whose socket is full in the middle gets whole frames, in order")
-  func cutInTheMiddleOverTLS() async throws {
+  @Test(
+    "over TLS a subscriber whose socket is full in the middle gets whole frames, in order",
+    arguments: loopCounts)
+  func cutInTheMiddleOverTLS(_ loops: Int) async throws {
     let folder = try TestFolder()
-    let server = try ServerFixture {
+    let server = try ServerFixture(loops: loops) {
       $0.definitions = [try unlimited("final")]
       $0.tlsFolder = folder.path
     }

@@ -140,9 +140,7 @@ final class DeliveryLoops {
   func move(_ receiver: Receiver, of session: Session) -> RemoteLine? {
     // The session itself is among those of the main loop.
     let here = registry.count - seats.reduce(0) { $0 + $1.sessions } - 1
-    guard let index = seats.indices.min(by: { seats[$0].sessions < seats[$1].sessions }),
-      seats[index].sessions <= here
-    else { return nil }
+    guard let index = Self.fewest(seats.map(\.sessions), here: here) else { return nil }
     let remoteAddress = receiver.remoteAddress
     guard let socket = receiver.giveUp() else { return nil }
     lastNumber += 1
@@ -150,6 +148,13 @@ final class DeliveryLoops {
     seats[index].sessions += 1
     post(.adopt(lastNumber, socket), to: index)
     return RemoteLine(lastNumber, on: index, of: self, remoteAddress: remoteAddress)
+  }
+
+  /// Which of the loops the next session goes to; nil for the main loop, which has `here` and the rules as well.
+  static func fewest(_ sessions: [Int], here: Int) -> Int? {
+    guard let index = sessions.indices.min(by: { sessions[$0] < sessions[$1] }), sessions[index] <= here
+    else { return nil }
+    return index
   }
 
   /// A session on a loop is gone.

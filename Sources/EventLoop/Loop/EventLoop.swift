@@ -78,6 +78,9 @@ public final class EventLoop {
   /// Monotonic time in seconds; its zero has no meaning.
   public var now: Double { Double(uv_hrtime()) / 1e9 }
 
+  /// How many processors this process may use, by its affinity; at least 1.
+  public static var availableProcessors: Int { Int(uv_available_parallelism()) }
+
   /// Raises the soft limit on open descriptors to the hard one, at most to `ceiling`. Call it before the
   /// first server or client: libwebsockets sizes its tables by the limit at that moment (16 bytes each).
   public static func raiseDescriptorLimit(ceiling: UInt = 262_144) {
