@@ -93,6 +93,8 @@ import Testing
     let server = try ServerFixture(loops: loops) {
       $0.definitions = [try unlimited("final")]
       $0.tlsFolder = folder.path
+      // The client knows no ping.
+      $0.keepAlive = KeepAlive(ping: 600, silence: 1_200)
     }
     let port = try #require(server.securePort)
     let slow = try RunningProgram(
