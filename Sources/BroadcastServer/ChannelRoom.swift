@@ -11,8 +11,18 @@ final class ChannelRoom {
   }
   private(set) var definition: ChannelDefinition
 
+  /// What the store has of it, while messages that subscribers must not hear of yet wait for the store.
+  private var kept: Channel.Checkpoint?
+  private var held = 0
+  /// What it was last stored with.
+  var group: StoreGroup?
+  /// The store is forgetting it: nothing changes any more.
+  var isBeingDeleted = false {
+    didSet { scheduleAdvance() }
+  }
+
   /// What became of its deliveries.
-  let ledger = RoomLedger()
+  let ledger: RoomLedger
   /// Its subscribers on the main loop.
   let shard: ChannelShard
 
@@ -30,12 +40,37 @@ final class ChannelRoom {
 
   init(channel: Channel, definition: ChannelDefinition, hub: Hub) {
     id = channel.id
+    ledger = RoomLedger(metrics: hub.metrics)
     shard = ChannelShard(
       channel.id, alias: definition.alias?.name, ledger: ledger, fanOut: hub.fanOut)
     self.channel = channel
     self.definition = definition
     self.hub = hub
     sentSoFar = SentSoFar(stored: channel.stored)
+  }
+
+  // MARK: What the store has
+
+  /// The channel as subscribers may see it.
+  var seen: Channel.Checkpoint { kept ?? channel.checkpoint }
+
+  /// The channel changes, and the store doesn't have it yet.
+  func hold(_ before: Channel.Checkpoint) {
+    if held == 0 { kept = before }
+    held += 1
+  }
+
+  /// The store has the first of what is held.
+  func release(_ after: Channel.Checkpoint) {
+    held -= 1
+    kept = held == 0 ? nil : after
+  }
+
+  /// The last of what is held has not happened.
+  func undo(to before: Channel.Checkpoint, forgetting id: RequestID?) {
+    channel.restore(before, forgetting: id)
+    held -= 1
+    if held == 0 { kept = nil }
   }
 
   // MARK: Subscribers
@@ -61,6 +96,9 @@ final class ChannelRoom {
       case .supersede(let message): ledger.messages.superseded(message.uniqueID)
       case .deliver(let delivery):
         let record = ledger.messages.delivered(delivery, subscribers: subscriberCount)
+        if let waited = record.map({ delivery.sent.timeIntervalSince($0.acceptedAt) }), waited > 0 {
+          hub.metrics.waited(seconds: waited)
+        }
         sentSoFar.sent(delivery.message.payload)
         if subscriberCount > 0 { send(BroadcastFrame(delivery, channel: id), record) }
       }
@@ -108,9 +146,7 @@ final class ChannelRoom {
 
   func replaceDefinition(_ definition: ChannelDefinition, now: Date) {
     self.definition = definition
-    channel = Channel(
-      id: channel.id, alias: definition.alias, settings: definition.settings, position: channel.position,
-      stored: channel.stored, now: now)
+    channel.adopt(definition.settings, at: now)
   }
 
   /// Ends the channel: its timer stops, and what waits goes out. Its sessions are told by the hub.
@@ -133,8 +169,11 @@ final class ChannelRoom {
 
   // MARK: Time
 
-  private func scheduleAdvance() {
-    let deadline = isClosed ? nil : channel.nextDeadline?.timeIntervalSinceReferenceDate
+  func scheduleAdvance() {
+    // What has to be stored first waits for a store that works.
+    let mayAdvance =
+      !isClosed && !isBeingDeleted && (hub.isStoreWorking || channel.settings.storagePolicy == .none)
+    let deadline = mayAdvance ? channel.nextDeadline?.timeIntervalSinceReferenceDate : nil
     guard timer?.deadline != deadline else { return }
     timer?.cancel()
     timer = nil

@@ -2,22 +2,23 @@ import BroadcastChannels
 import EventLoop
 import Foundation
 
-/// Touchline's own part of the HTTP interface: health, channels with their rules and counts, and the streams.
+/// Touchline's own part of the HTTP interface: probes, channels with their rules and counts, and the streams.
 struct LocalAPI {
   let services: SessionServices
-  let origins: Origins
+  let monitoring: Monitoring
+  var origins: Origins
   let startedAt: Date
 
-  private var hub: Hub { services.hub }
+  var hub: Hub { services.hub }
   private var pushes: PushRegistry { services.pushes }
-  private var registry: SessionRegistry { services.registry }
-  private var access: AccessControl { services.access }
+  var registry: SessionRegistry { services.registry }
+  var access: AccessControl { services.access }
   private var requests: RequestLog { services.requests }
 
   /// Where a path leads.
   private enum Route {
     case root
-    case health
+    case probe(Probe)
     case channels
     case channel(String)
     case stream(String)
@@ -28,7 +29,7 @@ struct LocalAPI {
 
     var methods: [String] {
       switch self {
-      case .root, .health, .stream, .message, .push, .session, .requests: ["GET", "HEAD"]
+      case .root, .probe, .stream, .message, .push, .session, .requests: ["GET", "HEAD"]
       case .channels: ["GET", "HEAD", "POST"]
       case .channel: ["GET", "HEAD", "DELETE"]
       }
@@ -45,7 +46,7 @@ struct LocalAPI {
 
   private static func route(_ segments: [Substring]) -> Route? {
     if segments == [""] { return .root }
-    if segments == ["healthz"] { return .health }
+    if segments.count == 1, let probe = Probe(rawValue: String(segments[0])) { return .probe(probe) }
     guard segments.first == "v1" else { return nil }
     if segments.count == 2, segments[1] == "channels" { return .channels }
     if segments.count == 2, segments[1] == "events" { return .session }
@@ -81,35 +82,39 @@ struct LocalAPI {
       switch route {
       case .stream(let name): try stream(request, name, exchange)
       case .requests: try readRequests(request, exchange)
+      case .channels where request.method == "POST": try create(request, exchange)
+      case .channel(let name) where request.method == "DELETE": try delete(name, request, exchange)
       default:
-        var response = try response(to: request, route)
-        response.headers += origins.headers(for: request)
-        exchange.answer(response)
+        finish(.success(try response(to: request, route)), request, exchange)
       }
     } catch {
-      var response = Self.response(error)
-      response.headers += origins.headers(for: request)
-      exchange.answer(response)
+      finish(.failure(error), request, exchange)
     }
+  }
+
+  private func finish(
+    _ result: Result<HTTPResponse, AnswerError>, _ request: HTTPRequest, _ exchange: HTTPExchange
+  ) {
+    var response: HTTPResponse
+    switch result {
+    case .success(let answer): response = answer
+    case .failure(let error): response = Self.response(error)
+    }
+    response.headers += origins.headers(for: request)
+    exchange.answer(response)
   }
 
   private func response(to request: HTTPRequest, _ route: Route) throws(AnswerError) -> HTTPResponse {
     // Whoever watches the server isn't told that a token expired.
-    if case .health = route { return health }
+    if case .probe(let probe) = route { return try response(to: request, probe) }
     let caller = try access.caller(of: request)
     switch route {
-    case .health: return health
     case .root: return Self.text(welcome(for: caller))
-    case .channels: return request.method == "POST" ? try create(request, caller) : list(for: caller)
+    case .channels: return list(for: caller)
     case .channel(let name):
       let room = try room(name)
-      guard request.method == "DELETE" else {
-        try access.checkSubscribing(to: room, by: caller)
-        return Self.json(200, describe(room))
-      }
-      try access.checkPublishing(for: room.channel.settings.app, by: caller)
-      try hub.delete(room)
-      return HTTPResponse(status: 204)
+      try access.checkSubscribing(to: room, by: caller)
+      return Self.json(200, describe(room))
     case .message(let name, let id):
       let room = try room(name)
       try access.checkSubscribing(to: room, by: caller)
@@ -131,7 +136,7 @@ struct LocalAPI {
       }
       try access.checkPublishing(for: record.app, by: caller)
       return Self.json(200, record.json)
-    case .session, .stream, .requests:
+    case .session, .stream, .requests, .probe:
       var error = AnswerError(
         status: 426, reason: "UpgradeRequired",
         message:
@@ -258,8 +263,35 @@ struct LocalAPI {
 
   // MARK: Channels
 
-  private func create(_ request: HTTPRequest, _ caller: Caller) throws(AnswerError) -> HTTPResponse {
+  private func delete(
+    _ name: String, _ request: HTTPRequest, _ exchange: HTTPExchange
+  ) throws(AnswerError) {
+    let caller = try access.caller(of: request)
+    let room = try room(name)
+    try access.checkPublishing(for: room.channel.settings.app, by: caller)
+    hub.delete(room) { [self] error in
+      finish(error.map { .failure($0) } ?? .success(HTTPResponse(status: 204)), request, exchange)
+    }
+  }
+
+  private func create(_ request: HTTPRequest, _ exchange: HTTPExchange) throws(AnswerError) {
+    let caller = try access.caller(of: request)
     try access.checkProvider(caller)
+    let definition = try definition(request)
+    try access.checkPublishing(for: definition.settings.app, by: caller)
+    try access.checkDefinition(definition)
+    hub.create(definition) { [self] result in
+      let answer = result.map { room in
+        var response = Self.json(201, describe(room))
+        response.headers.append(("location", "/v1/channels/\(room.channel.id.pathSegment)"))
+        return response
+      }
+      finish(answer, request, exchange)
+    }
+  }
+
+  /// Reads the definition that a request brings.
+  private func definition(_ request: HTTPRequest) throws(AnswerError) -> ChannelDefinition {
     let form = "{\"alias\": \"name\", \"definition\": {…}}, with a definition as in Channels/, was expected"
     guard !request.bodyTruncated else {
       throw AnswerError(
@@ -285,18 +317,11 @@ struct LocalAPI {
           message: "the alias is \(given.described); \(ChannelAlias.rule)")
       }
     }
-    let definition: ChannelDefinition
     do throws(Findings) {
-      definition = try ChannelDefinition(value, alias: alias, in: document)
+      return try ChannelDefinition(value, alias: alias, in: document)
     } catch {
       throw AnswerError(status: 400, reason: "BadDefinition", message: error.description)
     }
-    try access.checkPublishing(for: definition.settings.app, by: caller)
-    try access.checkDefinition(definition)
-    let room = try hub.create(definition)
-    var response = Self.json(201, describe(room))
-    response.headers.append(("location", "/v1/channels/\(room.channel.id.pathSegment)"))
-    return response
   }
 
   private func list(for caller: Caller) -> HTTPResponse {
@@ -307,7 +332,7 @@ struct LocalAPI {
         "app": JSONWriter.quoted(room.channel.settings.app.identifier),
         "message-storage-policy": String(room.channel.settings.storagePolicy.rawValue),
         "frequent-updates": String(room.channel.settings.frequentUpdates),
-        "subscribers": String(room.subscriberCount), "seq": String(room.channel.position.sequence),
+        "subscribers": String(room.subscriberCount), "seq": String(room.seen.position.sequence),
       ])
     }
     return Self.json(200, "{\"channels\":[\(channels.joined(separator: ","))]}")
@@ -319,7 +344,7 @@ struct LocalAPI {
     return JSONWriter.object([
       "id": JSONWriter.quoted(channel.id.base64), "alias": channel.alias.map { JSONWriter.quoted($0.name) },
       "definition": room.definition.json,
-      "epoch": JSONWriter.quoted(channel.position.epoch), "seq": String(channel.position.sequence),
+      "epoch": JSONWriter.quoted(channel.position.epoch), "seq": String(room.seen.position.sequence),
       "subscribers": String(room.subscriberCount),
       "budget": channel.budgetReport(at: hub.now).json,
       "counts": JSONWriter.object([
@@ -331,41 +356,6 @@ struct LocalAPI {
         "acknowledged": String(room.counts.acknowledged),
       ]),
     ])
-  }
-
-  // MARK: Health and welcome
-
-  private var health: HTTPResponse {
-    let body = JSONWriter.object([
-      "status": hub.isShuttingDown ? "\"shutting-down\"" : "\"ok\"", "channels": String(hub.channelCount),
-      "sessions": String(registry.count),
-      "uptime": JSONWriter.seconds(hub.now.timeIntervalSince(startedAt)),
-    ])
-    return Self.json(hub.isShuttingDown ? 503 : 200, body)
-  }
-
-  private func welcome(for caller: Caller) -> String {
-    let rooms = hub.allRooms.filter { access.maySee($0, caller) }
-    let channels = rooms.prefix(20).map { room in
-      "  \(room.channel.alias?.name ?? room.channel.id.base64)  (\(room.channel.settings.app), \(room.subscriberCount) subscribed)\n"
-    }
-    return """
-      Touchline \(TouchlineVersion.current): a local stand-in for Apple's Live Activity broadcast channels.
-
-      Publish    POST /4/broadcasts/apps/<bundle-id>            as to APNs, or: touchline publish CHANNEL
-      Channels   GET|POST|DELETE /1/apps/<bundle-id>/channels   as to APNs
-                 GET /v1/channels, /v1/channels/<id-or-alias>   settings, budget left, counts
-      Push       POST /3/device/<token>                         as to APNs; touchline watch --push-token prints one
-      Watch      /v1/channels/<id-or-alias>/events              WebSocket, or Accept: text/event-stream
-                 /v1/events                                     WebSocket, subprotocol touchline.v1
-      Requests   GET /v1/requests                               what was asked, answered, and came of it
-      Health     GET /healthz
-
-      Channels here (\(rooms.count)):
-      \(channels.isEmpty ? "  none yet; create one with: touchline channel create NAME\n" : channels.joined())
-      The API is described in docs/openapi.yaml, the streams in docs/asyncapi.yaml.
-
-      """
   }
 
   private func notFound(_ segments: [Substring]) -> AnswerError {
@@ -388,12 +378,12 @@ struct LocalAPI {
     return response
   }
 
-  private static func json(_ status: Int, _ body: String) -> HTTPResponse {
+  static func json(_ status: Int, _ body: String) -> HTTPResponse {
     HTTPResponse(
       status: status, headers: [("content-type", "application/json")], body: Array("\(body)\n".utf8))
   }
 
-  private static func text(_ body: String) -> HTTPResponse {
+  static func text(_ body: String) -> HTTPResponse {
     HTTPResponse(
       status: 200, headers: [("content-type", "text/plain; charset=utf-8")], body: Array(body.utf8))
   }

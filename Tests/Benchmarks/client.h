@@ -3,15 +3,8 @@
 #define CLIENT_H
 
 #include "stream.h"
-#include <dirent.h>
+#include "measure.h"
 #include <fcntl.h>
-#include <time.h>
-
-static inline uint64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 #ifdef FANOUT_TLS
 static SSL_CTX *context;
@@ -49,31 +42,6 @@ static inline int request(char *to, size_t size, const char *path) {
     "GET %s HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Protocol: touchline.v1\r\n\r\n", path);
-}
-
-static inline uint64_t cpu_ns(int pid) {
-  char path[128];
-  snprintf(path, sizeof path, "/proc/%d/task", pid);
-  DIR *d = opendir(path);
-  struct dirent *e;
-  uint64_t sum = 0;
-  while (d && (e = readdir(d))) {
-    unsigned long long ns = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%.20s/schedstat", pid, e->d_name);
-    FILE *f = e->d_name[0] == '.' ? 0 : fopen(path, "r");
-    if (f) { if (fscanf(f, "%llu", &ns) == 1) sum += ns; fclose(f); }
-  }
-  if (d) closedir(d);
-  return sum;
-}
-
-static inline long rss_bytes(int pid) {
-  char path[64];
-  long total = 0, resident = 0;
-  snprintf(path, sizeof path, "/proc/%d/statm", pid);
-  FILE *f = fopen(path, "r");
-  if (f) { if (fscanf(f, "%ld %ld", &total, &resident) != 2) resident = 0; fclose(f); }
-  return resident * sysconf(_SC_PAGESIZE);
 }
 
 static inline int client_frame(uint8_t *to, const char *text) {

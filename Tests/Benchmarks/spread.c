@@ -47,13 +47,13 @@ static struct stream connect_to(int port, const char *path) {
   return s;
 }
 
-static int compare(const void *a, const void *b) {
+static int ascending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return x < y ? -1 : x > y;
 }
 
 static double median(double *values, int count) {
-  qsort(values, count, sizeof *values, compare);
+  qsort(values, count, sizeof *values, ascending);
   return values[count / 2];
 }
 

@@ -158,7 +158,7 @@ import Testing
 
   /// A room's ledger with the records of messages 1 to `last`.
   private func ledger(_ last: Int) throws -> RoomLedger {
-    let ledger = RoomLedger()
+    let ledger = RoomLedger(metrics: ServerMetrics())
     for sequence in 1...last {
       let delivery = try delivery(sequence)
       ledger.messages.accepted(
@@ -181,6 +181,7 @@ import Testing
     var told = 0
     let parts = (0..<2).map { _ in SumsLedger(channel) { _ in told += 1 } }
     let split = try ledger(3)
+    let bytes = try BroadcastFrame(delivery(3), channel: channel).bytes.text.count
     for (index, conflated) in [nil, 2, nil, nil].enumerated() {
       var receipts = Receipts(at: 0)
       if let conflated { receipts.conflated(conflated) }
@@ -202,7 +203,10 @@ import Testing
     }
     #expect(counts(split, 3) == counts(whole, 3) && split.counts == whole.counts)
     #expect(counts(split, 3) == [[0, 4, 4], [0, 3, 0], [4, 4, 4]])
-    #expect(split.counts == DeliveryCounts(written: 4, conflated: 1, acknowledged: 11))
+    #expect(
+      split.counts
+        == DeliveryCounts(
+          written: 4, bytes: 4 * bytes, conflated: 1, acknowledged: 11, displayed: 8))
     parts[0].conflated(1)
     #expect(told == 3)
   }

@@ -21,6 +21,8 @@ final class ServerFixture: @unchecked Sendable {
     var loops = 1
     /// Where the development authority is; with it there is a port with TLS as well.
     var tlsFolder: String?
+    /// Changes whatever else is to be different.
+    var settings: @Sendable (inout ServerConfiguration) -> Void = { _ in }
   }
 
   let port: UInt16
@@ -59,9 +61,12 @@ final class ServerFixture: @unchecked Sendable {
         configuration.strictness = setup.strictness
         configuration.origins = setup.origins
         configuration.loops = setup.loops
+        setup.settings(&configuration)
         let server = try BroadcastServer(
           loop: loop, configuration: configuration, store: setup.store(), definitions: setup.definitions,
-          log: ServerLog(lowest: .debug) { level, line in log.change { $0.append("\(level) \(line)") } })
+          log: ServerLog(lowest: .debug) { entry in
+            log.change { $0.append("\(entry.level) \(entry.message)") }
+          })
         started.value = .success(
           Started(
             port: server.port, securePort: server.providerPort, remote: loop.remote,

@@ -60,6 +60,24 @@ import Testing
     }
   }
 
+  @Test("who comes while more waits behind the pass hears none of it, and who is served apart not again")
+  func publishedMeanwhile() throws {
+    let loop = try EventLoop()
+    var room = Room(audience: Audience(loop: loop))
+    for _ in 0..<20 { room.join() }
+    room.audience.begin()
+    room.serve(0..<1)
+    // Number 1 is published while the pass with number 0 goes on.
+    room.next = 2
+    room.join()
+    #expect(room.audience.catchUp(at: 19, next: 2) == 0)
+    while !room.audience.isServed { room.serve(0..<1) }
+    room.audience.begin()
+    while !room.audience.isServed { room.serve(1..<2) }
+    #expect(room.members[0].heard == [0, 1])
+    #expect(room.members[19].heard == [] && room.members[20].heard == [])
+  }
+
   @Test("exceptions end a slice before its time is over")
   func exceptions() throws {
     let loop = try EventLoop()

@@ -3,6 +3,7 @@
 
 import BroadcastChannels
 import Soak
+import Testing
 
 struct Recording {
   struct Event {
@@ -18,6 +19,8 @@ struct Recording {
     app: .scores, storagePolicy: .latest,
     budget: FrequencyBudget(capacity: 3, refillPerHour: 3_600),
     windows: DeliveryWindows(considerate: 1, passive: 2))
+  /// Whose connections hold little.
+  var narrow: Set<Int> = [Self.slow]
   var events: [Event] = []
   private var sequence = 0
 
@@ -104,7 +107,8 @@ struct Recording {
   /// What the verifier says of the run.
   func judged() -> Verifier {
     var verifier = Verifier(
-      start: Self.start, channels: [settings], subscribers: [(0, true), (0, false), (0, false)])
+      start: Self.start, channels: [settings],
+      subscribers: (0..<3).map { (0, $0 == 0, narrow.contains($0)) })
     for event in events {
       verifier.advance(to: event.at)
       verifier.observe(event.observation, at: event.at)
@@ -142,5 +146,21 @@ struct Recording {
       guard case .received(let who, let arrival, _) = $0.observation else { return false }
       return arrival.number == number && subscriber == who
     }
+  }
+}
+
+/// Expects that the verifier sees a rule broken in a recording.
+func expect(
+  _ rule: SoakRule, _ recording: Recording, subscriber: Int? = nil, sequence: Int? = nil,
+  _ location: SourceLocation = #_sourceLocation
+) {
+  let verifier = recording.judged()
+  let found = verifier.violations.filter { $0.rule == rule }
+  #expect(!found.isEmpty, "\(verifier.violations)", sourceLocation: location)
+  if let subscriber {
+    #expect(found.contains { $0.subscriber == subscriber }, "\(found)", sourceLocation: location)
+  }
+  if let sequence {
+    #expect(found.contains { $0.sequence == sequence }, "\(found)", sourceLocation: location)
   }
 }

@@ -4,21 +4,6 @@ import Testing
 
 @Suite("The soak's verifier sees each rule broken")
 struct VerifierTests {
-  private func expect(
-    _ rule: SoakRule, _ recording: Recording, subscriber: Int? = nil, sequence: Int? = nil,
-    _ location: SourceLocation = #_sourceLocation
-  ) {
-    let verifier = recording.judged()
-    let found = verifier.violations.filter { $0.rule == rule }
-    #expect(!found.isEmpty, "\(verifier.violations)", sourceLocation: location)
-    if let subscriber {
-      #expect(found.contains { $0.subscriber == subscriber }, "\(found)", sourceLocation: location)
-    }
-    if let sequence {
-      #expect(found.contains { $0.sequence == sequence }, "\(found)", sourceLocation: location)
-    }
-  }
-
   @Test("a run in which nothing is wrong passes, and its slow reader missed one update")
   func unbroken() {
     let verifier = Recording().judged()
@@ -87,6 +72,22 @@ struct VerifierTests {
       recording.publish(number, at: 1_030 + Double(2 * index), to: number == 12 ? [0] : [0, 1])
     }
     expect(.gap, recording, subscriber: Recording.returning)
+  }
+
+  @Test("a burst makes a narrow connection slow, even of one who reads; fewer messages, or another's, don't")
+  func burst() {
+    let narrow: Set<Int> = [Recording.returning]
+    for (narrow, count, isExcused) in [(narrow, 7, true), (narrow, 5, false), ([], 7, false)] {
+      var recording = Recording()
+      recording.narrow = narrow
+      for index in 0..<count {
+        let isMissed = index == count - 2
+        recording.publish(
+          11 + index, at: 1_030 + Double(index) / 10, window: 1.5,
+          to: isMissed ? [0] : [0, 1])
+      }
+      #expect((recording.judged().counts[.gap] == nil) == isExcused)
+    }
   }
 
   @Test("an alert conflated away for a slow reader")
@@ -179,87 +180,11 @@ struct VerifierTests {
     expect(.unexpected, recording, sequence: 3)
   }
 
-  @Test("a stale flip that comes late", arguments: [1_012.3, 1_013, 1_020])
-  func staleLate(_ clock: Double) {
+  @Test("an end that was accepted shortly before the run's end and reaches nobody")
+  func endLost() {
     var recording = Recording()
-    recording.note(.wentStale(subscriber: 0, staleDate: 1_012, clock: clock), clock)
-    expect(.stale, recording, subscriber: 0)
-  }
-
-  @Test("a stale flip that comes early")
-  func staleEarly() {
-    var recording = Recording()
-    recording.note(.wentStale(subscriber: 0, staleDate: 1_012, clock: 1_011.9), 1_011.9)
-    expect(.stale, recording, subscriber: 0)
-  }
-
-  @Test("a flip at the moment of a clock's jump is on time")
-  func staleAfterJump() {
-    var recording = Recording()
-    recording.note(.clockJumped(subscriber: 0, to: 1_100), 1_018)
-    recording.note(.wentStale(subscriber: 0, staleDate: 1_040, clock: 1_100.01), 1_018.01)
-    #expect(recording.judged().violations.isEmpty)
-  }
-
-  @Test("an old state after coming back")
-  func oldAfterReturn() {
-    var recording = Recording()
-    recording.lose(8, to: Recording.returning)
-    expect(.newest, recording, subscriber: Recording.returning, sequence: 7)
-  }
-
-  @Test("a newer message that comes before the stored one, which makes up for it")
-  func newestSkipped() {
-    var recording = Recording()
-    recording.lose(8, to: Recording.returning)
-    // Less than two seconds after the return.
-    recording.change(9, to: Recording.returning) { _, _, at in at = 1_009.5 }
-    recording.events.sort { $0.at < $1.at }
-    expect(.newest, recording, subscriber: Recording.returning, sequence: 7)
-  }
-
-  @Test("who subscribed before the first message owes nothing when that comes")
-  func beforeTheFirst() {
-    var recording = Recording()
-    recording.lose(1, to: Recording.returning)
-    recording.lose(2, to: Recording.returning)
-    recording.lose(3, to: Recording.returning)
-    #expect(recording.judged().counts[.newest] == nil)
-  }
-
-  @Test("a message after the dismissal")
-  func afterDismissal() {
-    var recording = Recording()
-    let arrival = recording.publish(11, at: 1_020, to: [0, 1])
-    recording.receive(arrival, Recording.slow, 1_020.02)
-    expect(.afterDismissal, recording, subscriber: Recording.slow, sequence: arrival.position.sequence)
-  }
-
-  @Test("a message that is shown after the end")
-  func shownAfterEnd() {
-    var recording = Recording()
-    recording.publish(11, at: 1_020, to: [0])
-    expect(.afterEnd, recording, subscriber: Recording.witness)
-  }
-
-  @Test("a message that is let out after the end, which it came before")
-  func letOutAfterEnd() {
-    var recording = Recording()
-    let arrival = SoakArrival(
-      position: Recording.place(10), number: 6, digest: 6, uniqueID: "u6", priority: .considerate,
-      sent: 1_018,
-      timestamp: 1_006, isIrreplaceable: false, isEnd: false)
-    recording.note(.received(subscriber: 0, arrival, .ignoredAfterEnd), 1_018.02)
-    expect(.afterEnd, recording, subscriber: 0, sequence: 10)
-  }
-
-  @Test(
-    "a message that is acknowledged and not displayed",
-    arguments: [Shown.nothing, .ignoredOlder, .ignoredAfterEnd])
-  func notDisplayed(_ instead: Shown) {
-    var recording = Recording()
-    recording.change(5, to: Recording.witness) { _, shown, _ in shown = instead }
-    expect(.notDisplayed, recording, subscriber: Recording.witness, sequence: 5)
+    recording.send(11, at: 1_055, priority: .considerate, isAlert: false, isEnd: true, outcome: .windowed)
+    expect(.alertLost, recording)
   }
 
   @Test(
@@ -279,6 +204,27 @@ struct VerifierTests {
     for number in 11...13 { recording.publish(number, at: 1_020, to: [0, 1]) }
     recording.note(.serverStopped, 1_020.5)
     for number in 14...16 { recording.publish(number, at: 1_021, to: [0, 1]) }
+    #expect(recording.judged().counts[.budget] == nil)
+  }
+
+  @Test("a number that nobody has seen holds up no judgement of those behind it")
+  func unseen() {
+    var recording = Recording()
+    recording.publish(11, at: 1_020, to: [])
+    for number in 12...15 { recording.publish(number, at: 1_024, to: [0, 1]) }
+    recording.publish(16, at: 1_040, to: [0, 1])
+    expect(.budget, recording, sequence: 14)
+  }
+
+  @Test("each of two restarts fills the budget, also when what came between them is judged after both")
+  func twoRestarts() {
+    var recording = Recording()
+    for number in 11...13 { recording.publish(number, at: 1_020, to: [0, 1]) }
+    recording.publish(14, at: 1_020.1, window: 1, to: [])
+    recording.note(.serverStopped, 1_021.5)
+    for number in 15...17 { recording.publish(number, at: 1_022, to: [0, 1]) }
+    recording.note(.serverStopped, 1_023)
+    recording.publish(18, at: 1_040, to: [0, 1])
     #expect(recording.judged().counts[.budget] == nil)
   }
 

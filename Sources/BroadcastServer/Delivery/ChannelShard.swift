@@ -31,6 +31,8 @@ final class ChannelShard {
   private var queue: [Broadcast] = []
   private var queuedBytes = 0
   private var nextNumber = 0
+  /// When the pass began, on the loop's clock.
+  private var passBegan: Double = 0
   /// Somebody was told of everything in front of this number, so that nothing there may be replaced.
   private var settledNumber = 0
   /// The sequence numbers of the last messages that reached nobody here.
@@ -140,7 +142,10 @@ final class ChannelShard {
       for exception in exceptions {
         subscribers[exception.place].deliver(pass, from: exception.next, taken: exception.taken)
       }
-      if audience.isServed { self.pass = nil }
+      if audience.isServed {
+        self.pass = nil
+        ledger.fannedOut(FannedOut(subscribers: subscribers.count, seconds: fanOut.now - passBegan))
+      }
     } while clock() < deadline
     return pass == nil && queue.isEmpty
   }
@@ -156,6 +161,7 @@ final class ChannelShard {
     queue.removeFirst(next.broadcasts.count)
     queuedBytes -= next.message.count
     audience.begin()
+    passBegan = fanOut.now
     pass = next
     return next
   }

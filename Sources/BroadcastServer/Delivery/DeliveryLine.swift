@@ -14,8 +14,7 @@ protocol DeliveryLine: AnyObject {
   func catchUp(_ room: ChannelRoom)
   /// Takes the stored message that comes with a subscription.
   func deliver(stored broadcast: Broadcast)
-  func acknowledge(
-    _ sequence: Int, displayed: [Int], of channel: ChannelID, named name: String, requestID: RequestID?)
+  func acknowledge(_ acknowledgement: Acknowledgement, of channel: ChannelID)
   func push(_ push: OutgoingPush)
   func send(_ frame: ServerFrame)
   func close(code: UInt16, reason: String)
@@ -30,7 +29,7 @@ protocol DeliveryLine: AnyObject {
 extension Receiver: DeliveryLine {
   var remoteAddress: String { connection?.remoteAddress ?? "" }
 
-  func join(_ room: ChannelRoom) { join(room.shard, at: room.channel.position.sequence) }
+  func join(_ room: ChannelRoom) { join(room.shard, at: room.seen.position.sequence) }
 
   func leave(_ room: ChannelRoom, isForgotten: Bool) { leave(room.id, isForgotten: isForgotten) }
 
@@ -59,7 +58,7 @@ final class RemoteLine: DeliveryLine {
 
   func join(_ room: ChannelRoom) {
     room.changeShare(of: loop, by: 1)
-    post(.join(room.id, alias: room.shard.alias, sequence: room.channel.position.sequence))
+    post(.join(room.id, alias: room.shard.alias, sequence: room.seen.position.sequence))
   }
 
   func leave(_ room: ChannelRoom, isForgotten: Bool) {
@@ -71,10 +70,8 @@ final class RemoteLine: DeliveryLine {
 
   func deliver(stored broadcast: Broadcast) { post(.stored(broadcast.frame)) }
 
-  func acknowledge(
-    _ sequence: Int, displayed: [Int], of channel: ChannelID, named name: String, requestID: RequestID?
-  ) {
-    post(.acknowledge(sequence, displayed: displayed, of: channel, named: name, requestID: requestID))
+  func acknowledge(_ acknowledgement: Acknowledgement, of channel: ChannelID) {
+    post(.acknowledge(acknowledgement, of: channel))
   }
 
   func push(_ push: OutgoingPush) { post(.push(push)) }

@@ -50,6 +50,7 @@ final class DeliveryLoop {
     case .report(let number):
       tellSums()
       tell(.reported(number))
+    case .keepAlive(let keepAlive): sweep.use(keepAlive)
     case .stop:
       flush()
       loop.stop()
@@ -66,8 +67,7 @@ final class DeliveryLoop {
     case .stored(let frame):
       guard let shard = shards[frame.channel] else { return }
       receiver.deliver(stored: Broadcast(frame, ledger: shard.ledger))
-    case .acknowledge(let sequence, let displayed, let channel, let name, let requestID):
-      receiver.acknowledge(sequence, displayed: displayed, of: channel, named: name, requestID: requestID)
+    case .acknowledge(let acknowledgement, let channel): receiver.acknowledge(acknowledgement, of: channel)
     case .push(let push): receiver.push(push)
     case .send(let bytes): receiver.send(bytes)
     case .close(let code, let reason): receiver.close(code: code, reason: reason)
@@ -79,7 +79,7 @@ final class DeliveryLoop {
   private func adopt(_ number: Int, _ socket: DetachedSocket) {
     let envoy = SessionEnvoy(number, loop: self)
     envoys[number] = envoy
-    if host.adopt(socket, handler: Receiver(sweep: sweep, owner: envoy)) == nil { closed(number) }
+    if host.adopt(socket, handler: Receiver(sweep: sweep, owner: envoy)) == nil { closed(number, code: nil) }
   }
 
   private func shard(_ channel: ChannelID, alias: String?) -> ChannelShard {
@@ -102,9 +102,9 @@ final class DeliveryLoop {
   }
 
   /// A connection is gone.
-  func closed(_ number: Int) {
+  func closed(_ number: Int, code: UInt16?) {
     envoys[number] = nil
-    tell(.closed(number))
+    tell(.closed(number, code: code))
   }
 
   private func schedule() {
@@ -159,8 +159,8 @@ final class SessionEnvoy: ReceiverOwner {
 
   func pushed(_ push: UniqueID, _ fate: PushFate) { loop.tell(.pushed(number, push, fate)) }
 
-  func closed() {
+  func closed(code: UInt16?) {
     receiver = nil
-    loop.closed(number)
+    loop.closed(number, code: code)
   }
 }

@@ -132,6 +132,12 @@ final class DeliveryLoops {
     postToAll(.closeChannel(channel))
   }
 
+  /// How many sessions have their connection on one of these loops.
+  var sessionCount: Int { sessions.count }
+
+  /// Finds silent peers by other times from now on.
+  func use(_ keepAlive: KeepAlive) { postToAll(.keepAlive(keepAlive)) }
+
   /// Sends what waits in all channels.
   func finishFanOut() { postToAll(.finishFanOut) }
 
@@ -139,7 +145,7 @@ final class DeliveryLoops {
   /// - Returns: its line from now on; nil when it stays where it is.
   func move(_ receiver: Receiver, of session: Session) -> RemoteLine? {
     // The session itself is among those of the main loop.
-    let here = registry.count - seats.reduce(0) { $0 + $1.sessions } - 1
+    let here = registry.count - sessionCount - 1
     guard let index = Self.fewest(seats.map(\.sessions), here: here) else { return nil }
     let remoteAddress = receiver.remoteAddress
     guard let socket = receiver.giveUp() else { return nil }
@@ -175,7 +181,7 @@ final class DeliveryLoops {
     case .counted(let channel, let sums): (hub.room(channel)?.ledger ?? closed[channel])?.add(sums)
     case .received(let number, let frame, let bytes): sessions[number]?.received(frame, bytes: bytes)
     case .pushed(let number, let push, let fate): sessions[number]?.pushed(push, fate)
-    case .closed(let number): sessions.removeValue(forKey: number)?.closed()
+    case .closed(let number, let code): sessions.removeValue(forKey: number)?.closed(code: code)
     case .reported(let number):
       guard let question = questions[number] else { return }
       questions[number]?.answers -= 1

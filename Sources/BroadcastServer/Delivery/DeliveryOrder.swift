@@ -15,6 +15,8 @@ enum DeliveryOrder: Sendable {
   case finishFanOut
   /// The loop tells what it has counted, and answers with the number.
   case report(Int)
+  /// Silent peers are found by other times from now on.
+  case keepAlive(KeepAlive)
   /// The loop ends, whatever is open.
   case stop
 }
@@ -25,7 +27,7 @@ enum SessionOrder: Sendable {
   case leave(ChannelID, isForgotten: Bool)
   case catchUp(ChannelID)
   case stored(BroadcastFrame)
-  case acknowledge(Int, displayed: [Int], of: ChannelID, named: String, requestID: RequestID?)
+  case acknowledge(Acknowledgement, of: ChannelID)
   case push(OutgoingPush)
   case send(OutgoingBytes)
   case close(code: UInt16, reason: String)
@@ -38,7 +40,7 @@ enum DeliveryEvent: Sendable {
   /// A client said something that its session must deal with.
   case received(Int, Result<ClientFrame, FrameError>, bytes: Int)
   /// A session's connection is gone.
-  case closed(Int)
+  case closed(Int, code: UInt16?)
   case pushed(Int, UniqueID, PushFate)
   /// What was counted for a channel since the last time.
   case counted(ChannelID, DeliverySums)

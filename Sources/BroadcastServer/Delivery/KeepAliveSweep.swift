@@ -20,12 +20,24 @@ protocol KeptAlive: AnyObject {
 final class KeepAliveSweep {
   private var members: [any KeptAlive] = []
   private let loop: EventLoop
-  private let keepAlive: KeepAlive
+  private var keepAlive: KeepAlive
   private var timer: LoopTimer?
 
   init(loop: EventLoop, keepAlive: KeepAlive) {
     self.loop = loop
     self.keepAlive = keepAlive
+    begin()
+  }
+
+  /// Finds silent peers by other times from now on.
+  func use(_ keepAlive: KeepAlive) {
+    guard keepAlive != self.keepAlive, timer != nil else { return }
+    self.keepAlive = keepAlive
+    timer?.cancel()
+    begin()
+  }
+
+  private func begin() {
     let interval = max(0.05, min(keepAlive.ping, keepAlive.silence) / 4)
     timer = loop.schedule(after: interval, every: interval) { [weak self] in self?.sweep() }
   }

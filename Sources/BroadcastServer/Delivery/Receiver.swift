@@ -12,8 +12,8 @@ protocol ReceiverOwner: AnyObject {
   var isBusy: Bool { get }
   /// What became of a push.
   func pushed(_ push: UniqueID, _ fate: PushFate)
-  /// The connection is gone.
-  func closed()
+  /// The connection is gone, with the code of the side that began to close.
+  func closed(code: UInt16?)
 }
 
 /// What became of a push on its connection.
@@ -21,6 +21,16 @@ enum PushFate: Sendable {
   case written
   /// A newer one took its place.
   case superseded
+}
+
+/// What a client says that it received.
+struct Acknowledgement: Sendable {
+  let sequence: Int
+  let displayed: [Int]
+  let stale: Int?
+  /// The channel as the client wrote it.
+  let name: String
+  let requestID: RequestID?
 }
 
 /// The receiving half of a session, on the loop of its connection: what goes out to the client, what waits while the connection
@@ -173,11 +183,13 @@ final class Receiver: StreamHandler, Subscriber, KeptAlive {
     let frame = Result { () throws(FrameError) in try ClientFrame(text) }
     // What every subscriber says of every message is dealt with here.
     if case .success(let frame) = frame,
-      case .channel(let name, .acknowledge(let sequence, let displayed)) = frame.subject,
+      case .channel(let name, .acknowledge(let sequence, let displayed, let stale)) = frame.subject,
       owner?.isBusy == false, let membership = membership(named: name)
     {
       return acknowledge(
-        sequence, displayed: displayed, of: membership, named: name, requestID: frame.requestID)
+        Acknowledgement(
+          sequence: sequence, displayed: displayed, stale: stale, name: name, requestID: frame.requestID),
+        of: membership)
     }
     owner?.received(frame, bytes: text.count)
   }
@@ -203,7 +215,7 @@ final class Receiver: StreamHandler, Subscriber, KeptAlive {
     more = nil
     self.connection = nil
     sweep.remove(self)
-    owner?.closed()
+    owner?.closed(code: code)
     owner = nil
   }
 
@@ -225,27 +237,27 @@ final class Receiver: StreamHandler, Subscriber, KeptAlive {
 
   // MARK: Acknowledgements
 
-  /// - Parameter name: the channel as the client wrote it.
-  func acknowledge(
-    _ sequence: Int, displayed: [Int], of channel: ChannelID, named name: String, requestID: RequestID?
-  ) {
+  func acknowledge(_ acknowledgement: Acknowledgement, of channel: ChannelID) {
     guard let membership = membership(in: channel) else { return }
-    acknowledge(sequence, displayed: displayed, of: membership, named: name, requestID: requestID)
+    acknowledge(acknowledgement, of: membership)
   }
 
-  private func acknowledge(
-    _ sequence: Int, displayed: [Int], of membership: Membership, named name: String, requestID: RequestID?
-  ) {
+  private func acknowledge(_ acknowledgement: Acknowledgement, of membership: Membership) {
     let shard = membership.shard
+    let sequence = acknowledgement.sequence
+    let requestID = acknowledgement.requestID?.text
     guard sequence <= shard.newest else {
       let error = AnswerError(
         status: 400, reason: "BadRequestParams",
         message: "seq \(sequence) was not delivered yet; the channel's newest is \(shard.newest)")
-      return send(.error(error.frame(channel: name, requestID: requestID?.text)))
+      return send(.error(error.frame(channel: acknowledgement.name, requestID: requestID)))
     }
-    let news = change(shard.id) { $0.receipts.acknowledge(sequence, displayed: displayed) }
+    let news = change(shard.id) {
+      $0.receipts.acknowledge(
+        sequence, displayed: acknowledgement.displayed, stale: acknowledgement.stale)
+    }
     if let news { shard.acknowledged(news) }
-    send(.acknowledged(channel: shard.id.base64, sequence: sequence, requestID: requestID?.text))
+    send(.acknowledged(channel: shard.id.base64, sequence: sequence, requestID: requestID))
   }
 
   // MARK: Sending

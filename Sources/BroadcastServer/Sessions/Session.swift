@@ -131,13 +131,14 @@ final class Session: ReceiverOwner, RegisteredStream, IntentListener, Registered
     }
   }
 
-  func closed() {
+  func closed(code: UInt16?) {
     line?.ended(rooms)
     for room in more?.listening.values ?? [:].values { room.stopListening(self) }
     more?.cancelExpiry?()
     room = nil
     more = nil
     line = nil
+    hub.metrics.sessionClosed(code: code)
     pushes.closed(self)
     services.registry.remove(self)
   }

@@ -53,4 +53,9 @@ static inline size_t shim_ssl_write_now(SSL *ssl, const void *bytes, size_t coun
   return sent;
 }
 
+/// Names the server in the handshake, as one that has several needs it (SSL_set_tlsext_host_name(3)).
+static inline int shim_set_server_name(SSL *session, const char *name) {
+  return (int)SSL_set_tlsext_host_name(session, name);
+}
+
 #endif

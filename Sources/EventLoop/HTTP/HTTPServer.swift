@@ -11,6 +11,9 @@ public final class HTTPServer: ConnectionHost {
   /// The port it listens on.
   public let port: UInt16
 
+  /// Connections that were accepted since it listens.
+  public private(set) var acceptedCount = 0
+
   let service: any HTTPService
   private(set) var tls: TLSContext?
   private(set) var isClosing = false
@@ -68,6 +71,7 @@ public final class HTTPServer: ConnectionHost {
   }
 
   private func accept(_ descriptor: Int32, _ address: String) {
+    acceptedCount += 1
     if var size = options.sendBufferBytes {
       setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
     }

@@ -18,7 +18,8 @@ public struct Audience {
     public let place: Int
     /// The first number it is owed.
     public let next: Int
-    /// Bytes that its socket took all the same; they are to be followed up by ``Connection/finish(_:from:)``.
+    /// Bytes that its socket, or with TLS its connection, took all the same; they are to be followed up by
+    /// ``Connection/finish(_:from:)``.
     public let taken: Int
   }
 

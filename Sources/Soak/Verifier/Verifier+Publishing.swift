@@ -22,13 +22,13 @@ extension Verifier {
   }
 
   /// The last word on a message: what was accepted must have been let out, or superseded.
-  mutating func settle(_ entry: LedgerEntry, _ channel: Int, at now: Double) {
+  mutating func settle(_ entry: LedgerEntry, _ channel: Int, within tolerance: Double, at now: Double) {
     let ledger = ledgers[channel]
     guard let outcome = entry.outcome, !entry.isRefused, outcome != .dropped, outcome != .superseded else {
       return
     }
     let longest = max(settings[channel].windows.considerate, settings[channel].windows.passive)
-    let patience = longest + tolerance.delivery
+    let patience = longest + tolerance
     guard ledger.isWatched(from: entry.sentAt - 1, for: patience + 1),
       !stops.contains(where: { (entry.sentAt - 1...entry.sentAt + patience).contains($0) }),
       entry.sentAt + patience <= now
@@ -70,8 +70,8 @@ extension Verifier {
     var found: [(rule: SoakRule, detail: String, sequence: Int)] = []
     while next <= ledger.newestSequence {
       guard let entry = ledger.numbers[next].flatMap({ ledger.entries[$0] }), let letOut = entry.letOut else {
-        // Somebody who joined has seen a later number already; its turn comes, or nobody sees it.
-        if ledger.newestSequence - next < 64 { break }
+        // Somebody who joined has seen a later number already; its turn comes soon, or nobody sees it.
+        if let later = ledger.letOut(after: next), now - later < tolerance.delivery { break }
         next += 1
         continue
       }
@@ -81,7 +81,9 @@ extension Verifier {
         next += 1
         continue
       }
-      if let stop = stops.last, stop < letOut, stop >= (ledger.judgedAt ?? .infinity) { ledger.judge.reset() }
+      if let before = ledger.judgedAt, stops.contains(where: { before <= $0 && $0 < letOut }) {
+        ledger.judge.reset()
+      }
       ledger.judgedAt = letOut
       check(outcome == .delivered ? .budget : .window)
       let delivered = BudgetJudge.Delivered(

@@ -26,7 +26,8 @@ enum ClientOptions {
       address, tls: address.isSecure ? trust(arguments) : ClientTLS(), credential: try credential(arguments))
   }
 
-  private static func address(_ arguments: Arguments) throws(UsageError) -> ServerAddress {
+  /// Where the server is.
+  static func address(_ arguments: Arguments) throws(UsageError) -> ServerAddress {
     if let address = try arguments.value("--server", ServerAddress.rule, { ServerAddress($0) }) {
       return address
     }
@@ -62,7 +63,18 @@ enum ClientOptions {
     return environment("TOUCHLINE_TOKEN").map { ClientCredential(token: $0) }
   }
 
-  private static func environment(_ name: String) -> String? {
+  /// The environment variables of the client commands.
+  static let environmentHelp = [
+    (name: "TOUCHLINE_SERVER", help: "where the server is, when --server doesn't say"),
+    (name: "TOUCHLINE_CA", help: "the authorities to trust, when --ca doesn't say"),
+    (name: "TOUCHLINE_KEY", help: "the key to make tokens with, when --key doesn't say"),
+    (name: "TOUCHLINE_TOKEN", help: "the token itself, when --token-file and --key don't say"),
+  ]
+  /// Their names.
+  static let variables = Set(environmentHelp.map(\.name))
+
+  /// What a variable says; nil when it is empty.
+  static func environment(_ name: String) -> String? {
     ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }
   }
 

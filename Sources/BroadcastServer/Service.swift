@@ -1,0 +1,73 @@
+import BroadcastChannels
+import EventLoop
+
+/// Sends each request to the part of the interface that it belongs to.
+final class Service: HTTPService {
+  private let loop: EventLoop
+  private let requests: RequestLog
+  private let provider: ProviderAPI
+  private let device: DeviceAPI
+  var local: LocalAPI
+  private let log: ServerLog
+
+  init(
+    loop: EventLoop, requests: RequestLog, provider: ProviderAPI, device: DeviceAPI, local: LocalAPI,
+    log: ServerLog
+  ) {
+    self.loop = loop
+    self.requests = requests
+    self.provider = provider
+    self.device = device
+    self.local = local
+    self.log = log
+  }
+
+  func noticed(_ trouble: ConnectionTrouble, from remoteAddress: String) {
+    let (level, event): (ServerLog.Level, LogEvent) =
+      switch trouble {
+      case .noDescriptors: (.warning, .noDescriptors)
+      case .handshakeFailed: (.info, .handshakeFailed)
+      case .notSecure: (.info, .notSecure)
+      case .sessionEnded: (.info, .sessionEnded)
+      }
+    // Whoever makes trouble on purpose comes from many addresses.
+    log(
+      level, event, "\(trouble)", ["remote": remoteAddress.isEmpty ? nil : remoteAddress], key: "\(trouble)")
+  }
+
+  func respond(to request: HTTPRequest, _ exchange: HTTPExchange) {
+    let segments = Self.segments(request)
+    if ProviderAPI.owns(segments) {
+      let logged = LoggedRequest(request, at: provider.hub.now, clock: loop.now)
+      if DeviceAPI.owns(segments) {
+        finish(device.answer(request, segments: segments), request, logged, exchange)
+      } else {
+        provider.answer(request, segments: segments) { [self] in finish($0, request, logged, exchange) }
+      }
+    } else {
+      local.answer(request, segments: segments, exchange)
+    }
+  }
+
+  private func finish(
+    _ answer: ProviderAnswer, _ request: HTTPRequest, _ logged: LoggedRequest, _ exchange: HTTPExchange
+  ) {
+    var facts = answer.facts
+    // Refused before anybody asked who it is: whose request it was decides who finds it in the log.
+    if facts.provider == nil, facts.refusal != nil {
+      facts.provider = provider.access.providerName(of: request)
+    }
+    let answered = loop.now
+    exchange.answer(answer.response)
+    requests.add(logged, status: answer.response.status, facts, clock: answered)
+  }
+
+  func upgrade(_ request: HTTPRequest) -> UpgradeDecision {
+    local.upgrade(request, segments: Self.segments(request))
+  }
+
+  /// The path's segments before percent-decoding, so that an encoded slash stays inside its segment.
+  private static func segments(_ request: HTTPRequest) -> [Substring] {
+    request.rawPath.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+  }
+}

@@ -1,0 +1,200 @@
+import BroadcastChannels
+import BroadcastClient
+import Foundation
+import MatchScripts
+import Soak
+import SubscriberProtocol
+import SubscriberSwarm
+
+/// The publisher of one channel. It sends when a message is due, whatever became of those before: a slow server makes
+/// latencies longer, not messages fewer.
+struct SoakPublisher {
+  /// A request that is to be answered, once or twice.
+  struct Request {
+    let publication: Publication
+    var answers = 0
+    var accepted = 0
+    let sentAt: Double
+    let due: Double
+  }
+
+  /// What latencies are counted from.
+  struct Published {
+    let due: Double
+    let sentAt: Double
+    /// What the server did with it; nil before its answer.
+    var outcome: Outcome?
+    /// Deliveries that came before the answer: when each was let out, and when it arrived.
+    var unanswered: [(letOut: Double, at: Double)] = []
+  }
+
+  private let defined: ChannelDefinition?
+  private let soak: SoakSettings
+  let channel: Int
+  /// What is to be sent.
+  var plan: PublicationPlan
+  var next: Publication?
+  /// The channel's id.
+  private(set) var id = ""
+  /// The channel's rules, as the server has them.
+  private(set) var settings = ChannelSettings(app: .scores)
+  var connection: Swarm.ID?
+  var isOpen = false
+  /// What became due while there was no connection.
+  var waiting: [Publication] = []
+  var requests: [String: Request] = [:]
+  /// The newest messages, by their numbers.
+  var recent: [Int: Published] = [:]
+  /// What is left of the budget, in percent; nil before the first answer, or without a limit.
+  var budgetLeft: Double?
+
+  init(_ channel: Int, _ options: SoakOptions) {
+    self.channel = channel
+    soak = options.settings
+    defined = options.script?.definition
+    plan = PublicationPlan(channel: channel, settings: options.settings, script: options.script?.script)
+    next = plan.next()
+  }
+
+  func definition(named name: String) -> ChannelDefinition {
+    let alias = ChannelAlias(name)
+    guard var definition = defined else { return soak.definition(ofChannel: channel, alias: alias) }
+    definition.alias = alias
+    return definition.running(at: soak.speed)
+  }
+
+  mutating func isRegistered(as information: ChannelInformation) {
+    id = information.id
+    settings = information.definition.settings
+  }
+}
+
+extension SoakRun {
+  func planPublication(_ channel: Int) {
+    guard let next = publishers[channel].next else { return }
+    agenda.add(.publish(channel: channel), at: start + next.due)
+  }
+
+  func connectPublisher(_ channel: Int) {
+    guard publishers[channel].connection == nil, let swarm else { return }
+    do throws(RequestFailure) {
+      publishers[channel].connection = swarm.connect(
+        path: "/v1/events", tag: channel, headers: try access.headers())
+    } catch {
+      return fail("\(error)")
+    }
+    if publishers[channel].connection == nil {
+      agenda.add(.reconnectPublisher(channel: channel), at: now + 0.2)
+    }
+  }
+
+  func publisherOpened(_ channel: Int, _ connection: Swarm.ID) {
+    publishers[channel].isOpen = true
+    let waiting = publishers[channel].waiting
+    publishers[channel].waiting = []
+    for publication in waiting { send(publication, channel, at: now) }
+  }
+
+  func publisherClosed(_ channel: Int, at now: Double) {
+    publishers[channel].connection = nil
+    publishers[channel].isOpen = false
+    // Whether they were accepted nobody knows.
+    publishers[channel].requests = [:]
+    agenda.add(.reconnectPublisher(channel: channel), at: now + random.between(0.1, 0.3))
+  }
+
+  func publish(_ channel: Int, at now: Double) {
+    guard let publication = publishers[channel].next else { return }
+    publishers[channel].next = publishers[channel].plan.next()
+    planPublication(channel)
+    if publishers[channel].isOpen {
+      send(publication, channel, at: now)
+    } else {
+      publishers[channel].waiting.append(publication)
+    }
+  }
+
+  private func send(_ publication: Publication, _ channel: Int, at now: Double) {
+    guard let connection = publishers[channel].connection else { return }
+    let due = start + publication.due
+    let date = Date(timeIntervalSince1970: now)
+    let speed = options.script == nil ? 1 : settings.speed
+    let policy = publishers[channel].settings.storagePolicy
+    let aps = publication.aps(sentAt: date, speed: speed)
+    let expiration = publication.step.expiration(sentAt: date, speed: speed, storagePolicy: policy)
+    let isEnd = publication.step.event == .end
+    verifier.observe(
+      .sent(
+        channel: channel,
+        Sent(
+          number: publication.number, due: due, digest: SoakArrival.digest(aps),
+          priority: publication.step.priority,
+          timestamp: Int64((now + publication.step.timestampShift).rounded(.down)),
+          isIrreplaceable: isEnd || publication.step.alert != nil, isEnd: isEnd,
+          isStored: policy == .latest && expiration > Int64(now) + 60)), at: now)
+    publishers[channel].recent[publication.number] = SoakPublisher.Published(due: due, sentAt: now)
+    publishers[channel].recent[publication.number - 4_096] = nil
+    totals.published += 1
+    meter.published += 1
+    let requestID = RequestID.random(using: &random)
+    publishers[channel].requests[requestID.text] = SoakPublisher.Request(
+      publication: publication, sentAt: now, due: due)
+    let frame = ClientFrame.publish(
+      publishers[channel].id, aps: aps, priority: publication.step.priority, expiration: expiration,
+      requestID: requestID)
+    swarm?.send(frame, on: connection)
+    if publication.isSentTwice {
+      count(fault: "sent twice")
+      swarm?.send(frame, on: connection)
+    }
+  }
+
+  func publisherReceived(_ channel: Int, _ text: [UInt8], at now: Double) {
+    guard let frame = try? ServerFrame.read(text) else { return }
+    switch frame {
+    case .published(let answer):
+      guard let request = answered(answer.requestID, channel, isAccepted: true) else { return }
+      verifier.observe(
+        .accepted(
+          channel: channel, number: request.publication.number, uniqueID: answer.uniqueID,
+          outcome: answer.outcome, isRepetition: answer.isRepetition, again: request.accepted > 1), at: now)
+      guard request.accepted == 1 else { return }
+      countLatencies(of: request.publication.number, channel, answer.outcome)
+      meter.publishing.record(now - request.due)
+      totals.outcomes[answer.outcome.rawValue, default: 0] += 1
+      meter.answered(answer.outcome)
+      let budget = (try? JSONDocument(answer.budget.bytes))?.root["priority-10"]
+      if let left = budget?["remaining"]?.number?.double, let all = budget?["limit"]?.number?.double, all > 0
+      {
+        publishers[channel].budgetLeft = left / all * 100
+      }
+    case .error(let error):
+      guard let request = answered(error.requestID, channel, isAccepted: false) else { return }
+      totals.refusals[error.reason, default: 0] += 1
+      meter.refused += 1
+      // Of two, the second may be taken where the first was not.
+      let isLast = request.answers == (request.publication.isSentTwice ? 2 : 1)
+      guard isLast, request.accepted == 0 else { return }
+      verifier.observe(.refused(channel: channel, number: request.publication.number), at: now)
+      // An end is worth another try; anything else is out of date by then.
+      guard request.publication.step.event == .end else { return }
+      loop.schedule(after: (error.retryAfter ?? 0.2) + 0.02) { [weak self] in
+        guard let self, stage == .running, publishers[channel].isOpen else { return }
+        send(request.publication, channel, at: self.now)
+      }
+    default: break
+    }
+  }
+
+  /// Counts an answer, and forgets the request after its last one.
+  private func answered(
+    _ requestID: String?, _ channel: Int, isAccepted: Bool
+  ) -> SoakPublisher.Request? {
+    guard let requestID, var request = publishers[channel].requests[requestID] else { return nil }
+    request.answers += 1
+    if isAccepted { request.accepted += 1 }
+    let isLast = request.answers == (request.publication.isSentTwice ? 2 : 1)
+    publishers[channel].requests[requestID] = isLast ? nil : request
+    return request
+  }
+}
