@@ -39,7 +39,8 @@ struct LocalAPI {
     var tellsCounts: Bool {
       switch self {
       case .channel, .message, .push, .requests: true
-      case .root, .health, .channels, .stream, .session: false
+      case .probe(let probe): probe == .metrics
+      case .root, .channels, .stream, .session: false
       }
     }
   }
