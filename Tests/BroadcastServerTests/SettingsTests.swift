@@ -50,7 +50,7 @@ import Testing
       "tls-dir": "tls", "keys": "keys", "client-ca": "ca.pem", "insecure-open": "true", "strict": "headers",
       "environment": "production", "origins": "https://a.example,https://b.example", "store": "s.sqlite",
       "channels": "Channels", "ping-seconds": "1.5", "silence-seconds": "7", "log-level": "debug",
-      "log-format": "json", "metrics": "off", "metrics-token": "token",
+      "loops": "3", "log-format": "json", "metrics": "off", "metrics-token": "token",
     ]
     for setting in Setting.all where texts[setting.key] == nil {
       Issue.record("\(setting.key) is missing here")
@@ -76,6 +76,11 @@ import Testing
   @Test func theDefaultsInTheHelpAreTheDefaults() {
     for setting in Setting.all {
       let shown = setting.shown(in: ServerConfiguration())
+      // As many as the machine has.
+      if setting.key == "loops" {
+        #expect(shown == "\(ServerConfiguration.availableProcessors)")
+        continue
+      }
       switch setting.form {
       // The user's folder of state is the environment's.
       case .text where setting.key == "store":

@@ -82,6 +82,9 @@ extension Setting {
       "silence-seconds", Limits.silenceSeconds,
       "and dropped after so long, or when it reads nothing for so long",
       \.keepAlive.silence),
+    count(
+      "loops", 1...Limits.loops, standard: "one a processor",
+      "threads that carry messages to subscribers; with 1 there is no further thread", \.loops, .restart),
   ]
 
   private static let operating = [
@@ -145,6 +148,22 @@ extension Setting {
         return nil
       },
       value: { .text($0[keyPath: place].rawValue) })
+  }
+
+  private static func count(
+    _ key: String, _ range: ClosedRange<Int>, standard: String, _ help: String, _ place: Path<Int>,
+    _ change: Change
+  ) -> Setting {
+    Setting(
+      key: key, form: .count(range), standard: standard, help: help, change: change,
+      take: { configuration, value in
+        guard let number = value.number.flatMap({ Int(exactly: $0) }), range.contains(number) else {
+          return "a whole number from \(range.lowerBound) to \(range.upperBound) was expected"
+        }
+        configuration[keyPath: place] = number
+        return nil
+      },
+      value: { .number(Double($0[keyPath: place])) })
   }
 
   private static func seconds(_ key: String, _ standard: Double, _ help: String, _ place: Path<Double>)

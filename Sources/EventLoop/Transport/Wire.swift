@@ -167,6 +167,12 @@ final class Wire {
     tls = nil
   }
 
+  /// Gives up the TLS session, for whoever gets the descriptor.
+  func surrenderSession() -> TLSSession? {
+    defer { tls = nil }
+    return tls
+  }
+
   /// Gives up the poll handle, so that the descriptor can be closed or handed on: libuv forgets it inside
   /// uv_close(), not later (uv__poll_stop in src/unix/poll.c).
   func surrender() -> Int32 {

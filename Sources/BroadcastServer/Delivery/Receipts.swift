@@ -17,6 +17,18 @@ struct Receipts {
     var count: Int {
       received.reduce(0) { total, span in total + span.count - skipped.count { span.contains($0) } }
     }
+
+    /// Takes numbers out that were sent to nobody.
+    mutating func leaveOut(_ numbers: Set<Int>) {
+      for span in received {
+        if span.count < numbers.count {
+          skipped.formUnion(span.lazy.filter(numbers.contains))
+        } else {
+          skipped.formUnion(numbers.lazy.filter(span.contains))
+        }
+      }
+      displayed.removeAll(where: numbers.contains)
+    }
   }
 
   /// The channel's position when the subscription began.
