@@ -45,12 +45,13 @@ public final class SQLiteChannelStore: ChannelStore, @unchecked Sendable {
   }
 
   private static func prepare(_ database: SQLiteDatabase) throws(SQLiteDatabase.Failure) {
-    try database.run("PRAGMA locking_mode=EXCLUSIVE")
-    // Whose file it is, and whether it is whole, comes first: changing the journal mode writes into the file's header.
-    let version = try SQLiteSchema.check(database)
+    // The lock that comes next couldn't be had on such a file, and SQLite's words for that are "disk I/O error".
     guard !database.isReadOnly else {
       throw SQLiteDatabase.Failure(code: SQLITE_READONLY, message: "")
     }
+    try database.run("PRAGMA locking_mode=EXCLUSIVE")
+    // Whose file it is, and whether it is whole, comes first: changing the journal mode writes into the file's header.
+    let version = try SQLiteSchema.check(database)
     if case .text(let answer) = try database.run("PRAGMA quick_check(1)").first?.first, answer != "ok" {
       throw SQLiteDatabase.Failure(code: SQLITE_CORRUPT, message: answer)
     }

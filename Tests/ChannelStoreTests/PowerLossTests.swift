@@ -48,8 +48,10 @@ final class FaultyDisk {
     for life in 0..<5 {
       // What may be there: what was promised last, and everything after it.
       var candidates = [ledger]
-      faulty_disk_power_fails_at(disk.disk, Int64(1 + batches.chance.below(120)))
+      faulty_disk_power_fails_at(disk.disk, Int64(1 + batches.chance.below(400)))
       var store: SQLiteChannelStore? = try? disk.open()
+      // The log begins anew every few batches, not after the usual thousand pages.
+      _ = try? store?.database.run("PRAGMA wal_autocheckpoint=\(4 + batches.chance.below(40))")
       while let open = store, !faulty_disk_is_dark(disk.disk) {
         let isPromised = batches.chance.percent(70)
         let batch = try batches.next(ledger, isPromised: isPromised)

@@ -143,8 +143,9 @@ import Testing
 
   // MARK: Damage
 
+  /// A quarter of the file's pages is overwritten, but for the header in the first.
   @Test(arguments: [0, 1, 2, 3])
-  func aDamagedFileIsRefusedWithWhatToDoAndLeftAsItIs(_ page: Int) throws {
+  func aDamagedFileIsRefusedWithWhatToDoAndLeftAsItIs(_ quarter: Int) throws {
     var batches = Batches(seed: 5)
     do {
       var ledger = Ledger()
@@ -158,9 +159,10 @@ import Testing
     var bytes = [UInt8](try folder.bytes())
     let pages = bytes.count / 4_096
     #expect(pages > 8)
-    // A root, a leaf or an overflow page in the midst of it; the first page but for its header.
-    let from = page == 0 ? 100 : (pages * page / 4) * 4_096
-    for index in from..<from + 600 { bytes[index] = UInt8(truncatingIfNeeded: index &* 7 &+ 129) }
+    for page in pages * quarter / 4..<pages * (quarter + 1) / 4 {
+      let first = max(100, page * 4_096)
+      for index in first..<first + 600 { bytes[index] = UInt8(truncatingIfNeeded: index &* 7 &+ 129) }
+    }
     try Data(bytes).write(to: URL(fileURLWithPath: folder.file))
     let refused = #expect(throws: StoreError.self) {
       let store = try SQLiteChannelStore(path: folder.file)

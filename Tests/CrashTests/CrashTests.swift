@@ -34,18 +34,22 @@ import Testing
     let store = "\(folder.path)/channels.sqlite"
     var chance = Chance(seed: Self.seed)
     let publishers = (0..<3).map { Publisher(seed: Self.seed &* 31 &+ UInt64($0)) }
+    let pipeliner = Pipeliner()
     for round in 0...Self.rounds {
       let (program, port) = try await start(store)
       do {
         for publisher in publishers {
           if round == 0 { try publisher.begin(Client(port: port)) } else { try publisher.check(port: port) }
         }
+        if round == 0 { try pipeliner.begin(Client(port: port)) } else { try pipeliner.check(port: port) }
         guard round < Self.rounds else {
           program.signal(SIGTERM)
           #expect(try await program.ending().code == 0)
           break
         }
-        try load(publishers, port, until: 5 + chance.below(120)) { program.signal(SIGKILL) }
+        try load(publishers.map { $0.run } + [pipeliner.run], port, until: 20 + chance.below(400)) {
+          program.signal(SIGKILL)
+        }
       } catch {
         program.signal(SIGKILL)
         Issue.record("round \(round), TOUCHLINE_SEED=\(Self.seed): \(error)")
@@ -53,12 +57,13 @@ import Testing
       }
       _ = try await program.ending()
     }
-    print("crash rounds: \(publishers.map(\.promises).reduce(0, +)) promises were kept")
+    print("crash rounds: \(publishers.map(\.promises).reduce(pipeliner.promises, +)) promises were kept")
   }
 
   /// Lets all publishers go on until so many answers came; then the server is killed under them.
   private func load(
-    _ publishers: [Publisher], _ port: UInt16, until last: Int, _ kill: @escaping @Sendable () -> Void
+    _ publishers: [@Sendable (UInt16, () -> Void) throws -> Void], _ port: UInt16, until last: Int,
+    _ kill: @escaping @Sendable () -> Void
   ) throws {
     let answers = Box(0)
     let ended = Box<[String?]>([])
@@ -66,7 +71,7 @@ import Testing
       Thread {
         var problem: String?
         do {
-          try publisher.run(port: port) {
+          try publisher(port) {
             answers.change {
               $0 += 1
               if $0 == last { kill() }

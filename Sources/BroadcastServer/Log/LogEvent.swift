@@ -45,7 +45,7 @@ public enum LogEvent: String, Sendable, CaseIterable {
   case payload
   /// A publisher leaves out what Apple requires.
   case omission
-  /// The store failed.
+  /// Where the store is; that it failed, and that it works again.
   case store
 
   // Connections.

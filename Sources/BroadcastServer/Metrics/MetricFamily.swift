@@ -109,6 +109,9 @@ struct MetricFamily {
     "By how much a timer of the loop came late; looked at every 250 ms.")
   static let logLines = MetricFamily(
     "touchline_log_lines_total", .counter, "Lines of the log.", labels: ["level"])
+  static let lostLogLines = MetricFamily(
+    "touchline_log_lines_lost_total", .counter,
+    "Lines of the log that were lost, because whoever reads it is too slow.")
   static let uptime = MetricFamily("touchline_uptime_seconds", .gauge, "Seconds since the server started.")
   static let ready = MetricFamily("touchline_ready", .gauge, "1 when GET /readyz answers 200, otherwise 0.")
 
@@ -133,6 +136,6 @@ struct MetricFamily {
     windowWaits,
     fanOutSeconds, fanOutSizes, deliveries, deliveredBytes, conflations, acknowledgements, displays, stale,
     storeCommits,
-    storeFailures, loopLag, logLines, cpu, resident, virtual, openFiles, mostFiles, startTime,
+    storeFailures, loopLag, logLines, lostLogLines, cpu, resident, virtual, openFiles, mostFiles, startTime,
   ]
 }

@@ -123,6 +123,7 @@ final class Monitoring {
     text.add(.storeCommits, metrics.storeCommits)
     text.add(.storeFailures, metrics.storeFailures)
     text.add(.loopLag, metrics.loopLag)
+    text.add(.lostLogLines, log.lostLines)
     text.add(.logLines, log.written.map { ([$0.level.rawValue], Double($0.count)) })
   }
 
