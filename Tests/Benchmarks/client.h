@@ -45,11 +45,12 @@ static inline int request(char *to, size_t size, const char *path) {
 }
 
 static inline int client_frame(uint8_t *to, const char *text) {
-  size_t l = strlen(text);
-  to[0] = 0x81; to[1] = 0x80 | 126; to[2] = l >> 8; to[3] = l;
-  memset(to + 4, 0, 4);
-  memcpy(to + 8, text, l);
-  return 8 + l;
+  size_t l = strlen(text), h = l < 126 ? 2 : 4;
+  to[0] = 0x81; to[1] = 0x80 | (h == 2 ? l : 126);
+  if (h == 4) { to[2] = l >> 8; to[3] = l; }
+  memset(to + h, 0, 4);
+  memcpy(to + h + 4, text, l);
+  return h + 4 + l;
 }
 
 static inline int publish_text(char *to, size_t size, int pad, const char *channel) {
