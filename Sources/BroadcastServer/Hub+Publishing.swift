@@ -99,6 +99,12 @@ extension Hub {
     guard !room.isBeingDeleted else { return }
     let before = room.channel.checkpoint
     let effects = change(&room.channel)
+    guard room.channel.settings.storagePolicy == .latest else {
+      // As with what is published: waiting for the store, these would be overtaken, and who subscribes meanwhile would get what
+      // its position says that it has.
+      room.carryOut(effects)
+      return keep(room, since: before) { _ in }
+    }
     keep(room, since: before) { error in
       if error == nil { room.carryOut(effects) }
     }
