@@ -39,7 +39,8 @@ public final class BroadcastServer {
         return { timer.cancel() }
       })
     let keys = try configuration.keys.map { try KeyRing(folder: $0) }
-    access = AccessControl(configuration, keys: keys, now: environment.now)
+    let visitors = Visitors(configuration.limits.visitors)
+    access = AccessControl(configuration, keys: keys, visitors: visitors, now: environment.now)
     guard !access.isOpen || !configuration.isReachable || configuration.isOpenToAll else {
       throw OpenToAll(configuration)
     }
@@ -54,11 +55,12 @@ public final class BroadcastServer {
         throw DefinitionConflict(alias: definition.alias?.name ?? "", problem: error.message)
       }
     }
-    registry = SessionRegistry(loop: loop, keepAlive: configuration.keepAlive)
+    registry = SessionRegistry(
+      loop: loop, keepAlive: configuration.keepAlive, messageSeconds: configuration.handshakeSeconds)
     var random = environment.random
     let requests = RequestLog(epoch: StreamPosition.randomEpoch(using: &random), log: log)
     let service = Service(
-      loop: loop, requests: requests,
+      loop: loop, requests: requests, visitors: visitors, log: log,
       provider: ProviderAPI(hub: hub, access: access, strictness: configuration.strictness),
       device: DeviceAPI(hub: hub, pushes: pushes, access: access, log: log),
       local: LocalAPI(
@@ -66,12 +68,13 @@ public final class BroadcastServer {
           hub: hub, pushes: pushes, registry: registry, access: access, requests: requests),
         origins: Origins(allowed: configuration.origins), startedAt: Date()),
       troubles: TroubleLog(loop: loop, log: log))
+    let gate = configuration.limits.gate(openFiles: EventLoop.descriptorLimit)
     main = try HTTPServer(
       loop: loop,
       options: Self.options(
         configuration, configuration.listen, configuration.usesTLS ? try configuration.identity(log) : nil),
-      service: service)
-    provider = try Self.providerServer(loop, configuration, service, log)
+      gate: gate, service: service)
+    provider = try Self.providerServer(loop, configuration, gate, service, log)
     self.service = service
     warn()
     for note in keys?.notes ?? [] { log(.warning, note) }
@@ -136,17 +139,19 @@ public final class BroadcastServer {
     options.maxMessageBytes = Limits.inboundFrameBytes
     options.handshakeTimeout = configuration.handshakeSeconds
     options.subprotocols = ["touchline.v1"]
+    options.inbound = configuration.limits.inbound
     return options
   }
 
   private static func providerServer(
-    _ loop: EventLoop, _ configuration: ServerConfiguration, _ service: Service, _ log: ServerLog
+    _ loop: EventLoop, _ configuration: ServerConfiguration, _ gate: ConnectionGate, _ service: Service,
+    _ log: ServerLog
   ) throws -> HTTPServer? {
     guard let address = configuration.providerListen else { return nil }
     do {
       return try HTTPServer(
         loop: loop, options: options(configuration, address, try configuration.identity(log)),
-        service: service)
+        gate: gate, service: service)
     } catch  where !configuration.insistsOnProviderListen && !configuration.namesCertificates {
       log(
         .warning,
@@ -181,7 +186,7 @@ public final class BroadcastServer {
     }
   }
 
-  /// Lets out what waits in the windows, closes every connection with 1001, waits until they are gone, at most
+  /// Lets out what waits in the windows, parts with every session (see ``Goodbyes``), waits until they are gone, at most
   /// ``Limits/shutdownSeconds``, and stops the loop. A second call stops at once.
   public func shutDown() {
     guard !isStopping else {
@@ -195,7 +200,7 @@ public final class BroadcastServer {
     main.stopAccepting()
     provider?.stopAccepting()
     registry.stop()
-    registry.closeAll(code: 1001, reason: "the server is shutting down")
+    registry.sayGoodbye()
     let deadline = loop.now + Limits.shutdownSeconds
     loop.schedule(after: 0, every: 0.01) { [self] in
       let isDrained = registry.count == 0 && (provider?.connectionCount ?? 0) == 0
@@ -231,15 +236,19 @@ public struct OpenToAll: Error, CustomStringConvertible {
 private final class Service: HTTPService {
   private let loop: EventLoop
   private let requests: RequestLog
+  private let visitors: Visitors
+  private let log: ServerLog
   private let provider: ProviderAPI
   private let device: DeviceAPI
   private let local: LocalAPI
   private let troubles: TroubleLog
 
   init(
-    loop: EventLoop, requests: RequestLog, provider: ProviderAPI, device: DeviceAPI, local: LocalAPI,
-    troubles: TroubleLog
+    loop: EventLoop, requests: RequestLog, visitors: Visitors, log: ServerLog, provider: ProviderAPI,
+    device: DeviceAPI, local: LocalAPI, troubles: TroubleLog
   ) {
+    self.visitors = visitors
+    self.log = log
     self.loop = loop
     self.requests = requests
     self.provider = provider
@@ -254,7 +263,10 @@ private final class Service: HTTPService {
 
   func respond(to request: HTTPRequest, _ exchange: HTTPExchange) {
     let segments = Self.segments(request)
-    if ProviderAPI.owns(segments) {
+    if let refusal = refusal(of: request) {
+      exchange.answer(
+        ProviderAPI.owns(segments) ? refusal.providerResponse : LocalAPI.response(refusal))
+    } else if ProviderAPI.owns(segments) {
       let logged = LoggedRequest(request, at: provider.hub.now, clock: loop.now)
       var answer =
         DeviceAPI.owns(segments)
@@ -271,8 +283,22 @@ private final class Service: HTTPService {
     }
   }
 
+  /// Who asks too often is answered before anything is looked at, and isn't in the request log: it would be full of that.
+  private func refusal(of request: HTTPRequest) -> AnswerError? {
+    do throws(Visitors.Refusal) {
+      try visitors.asked(from: request.peer.address, at: provider.hub.now)
+      return nil
+    } catch {
+      if error.isNews {
+        log(.warning, "\(request.peer.remoteAddress) asks too often, and is answered 429 for a while")
+      }
+      return AnswerError(Refusal(error, "too many requests come"))
+    }
+  }
+
   func upgrade(_ request: HTTPRequest) -> UpgradeDecision {
-    local.upgrade(request, segments: Self.segments(request))
+    if let refusal = refusal(of: request) { return .refuse(LocalAPI.response(refusal)) }
+    return local.upgrade(request, segments: Self.segments(request))
   }
 
   /// The path's segments before percent-decoding, so that an encoded slash stays inside its segment.

@@ -30,12 +30,14 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
     /// How the connection is closed once everything that waits was sent.
     var farewell: (code: UInt16, reason: String)?
     var cancelExpiry: (() -> Void)?
+    /// What is left of the pressed buttons that it may pass on.
+    var intents: TokenBucket?
     /// Where the initial subscription resumes.
     var since: StreamPosition?
 
     var isNeeded: Bool {
       !subscriptions.isEmpty || !listening.isEmpty || !outbox.isEmpty || farewell != nil
-        || cancelExpiry != nil
+        || cancelExpiry != nil || intents != nil
     }
   }
 
@@ -248,6 +250,16 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
       makeMore().farewell = (4004, "the channel was deleted")
       sayFarewell()
     }
+  }
+
+  func sayGoodbye(retryIn: Double) {
+    guard let connection, connection.isOpen else { return }
+    switch connection.kind {
+    case .webSocket: send(.goodbye(retryIn: retryIn))
+    case .eventStream: enqueue(OutgoingBytes(raw: EventStreamText.retry(after: retryIn)))
+    }
+    makeMore().farewell = (1012, ServerFrame.goodbyeReason(retryIn: retryIn))
+    sayFarewell()
   }
 
   private func sayFarewell() {

@@ -14,6 +14,8 @@ protocol RegisteredStream: AnyObject {
   /// The keys changed: whoever lost what the stream lives on is closed.
   func recheckAccess()
   func close(code: UInt16, reason: String)
+  /// The server ends: tells when to come back, and closes with 1012 once everything that waits was sent.
+  func sayGoodbye(retryIn: Double)
 }
 
 /// All sessions of a server, and the one timer that keeps them alive.
@@ -23,10 +25,13 @@ final class SessionRegistry {
   private var sessions: [any RegisteredStream] = []
   private let loop: EventLoop
   private let keepAlive: KeepAlive
+  private let messageSeconds: Double
   private var timer: LoopTimer?
 
-  init(loop: EventLoop, keepAlive: KeepAlive) {
+  /// - Parameter messageSeconds: for how long a message may come in pieces.
+  init(loop: EventLoop, keepAlive: KeepAlive, messageSeconds: Double) {
     self.loop = loop
+    self.messageSeconds = messageSeconds
     self.keepAlive = keepAlive
     let interval = max(0.05, min(keepAlive.ping, keepAlive.silence) / 4)
     timer = loop.schedule(after: interval, every: interval) { [weak self] in self?.sweep() }
@@ -55,9 +60,10 @@ final class SessionRegistry {
     for session in sessions { session.recheckAccess() }
   }
 
-  func closeAll(code: UInt16, reason: String) {
-    for session in sessions { session.close(code: code, reason: reason) }
-  }
+  /// Those that there are now.
+  var all: [any RegisteredStream] { sessions }
+
+  func schedule(after seconds: Double, _ body: @escaping () -> Void) { loop.schedule(after: seconds, body) }
 
   func stop() {
     timer?.cancel()
@@ -72,6 +78,10 @@ final class SessionRegistry {
       guard let connection = session.connection else { continue }
       if let since = session.stalledSince, now - since > keepAlive.silence {
         session.close(code: 1013, reason: "nothing was read for \(Int(keepAlive.silence)) seconds")
+        continue
+      }
+      if let since = connection.incompleteSince, now - since > messageSeconds {
+        session.close(code: 1008, reason: "a message was not whole within \(Int(messageSeconds)) seconds")
         continue
       }
       if connection.kind == .webSocket, now - connection.lastHeard > keepAlive.silence {

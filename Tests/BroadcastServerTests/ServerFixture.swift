@@ -17,6 +17,8 @@ final class ServerFixture: @unchecked Sendable {
     var keys: String?
     var strictness: Set<ServerConfiguration.Strictness> = []
     var origins: Set<String>?
+    var limits = ServerLimits()
+    var handshakeSeconds = Limits.handshakeSeconds
   }
 
   let port: UInt16
@@ -49,6 +51,8 @@ final class ServerFixture: @unchecked Sendable {
         configuration.keys = setup.keys
         configuration.strictness = setup.strictness
         configuration.origins = setup.origins
+        configuration.limits = setup.limits
+        configuration.handshakeSeconds = setup.handshakeSeconds
         let server = try BroadcastServer(
           loop: loop, configuration: configuration, store: setup.store(), definitions: setup.definitions,
           log: ServerLog(lowest: .debug) { level, line in log.change { $0.append("\(level) \(line)") } })

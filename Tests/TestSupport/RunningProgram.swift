@@ -149,6 +149,8 @@ package final class RunningProgram: @unchecked Sendable {
     writing.async { [input] in _ = close(input) }
   }
 
+  package var processIdentifier: Int32 { process.processIdentifier }
+
   package func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
   // MARK: Waiting for it

@@ -52,6 +52,9 @@ public final class Connection {
   /// Sends a WebSocket ping between two messages. Nothing on an event stream.
   public func ping() { carrier?.ping() }
 
+  /// Since when, in ``EventLoop/now``, a message of the peer is not whole; nil when none is incomplete.
+  public var incompleteSince: Double? { carrier?.incompleteSince }
+
   /// Closes with a WebSocket close frame, after what is pending, within a few seconds even if the peer
   /// reads nothing. An event stream's body just ends. Idempotent.
   /// - Parameters:
@@ -88,11 +91,14 @@ protocol Carrier: AnyObject {
   var directPath: DirectPath? { get }
   /// Takes over what a direct write began: `bytes` from `taken` on.
   func finish(_ bytes: [UInt8], from taken: Int)
+  /// Since when a message of the peer is not whole.
+  var incompleteSince: Double? { get }
 }
 
 extension Carrier {
   var directPath: DirectPath? { nil }
   func finish(_ bytes: [UInt8], from taken: Int) {}
+  var incompleteSince: Double? { nil }
 }
 
 /// Who is told what happens on a ``Connection``; always on the loop's thread.

@@ -45,6 +45,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   private let wire: Wire
   private unowned(unsafe) let server: HTTPServer
   private let path: DirectPath?
+  private var allowance: InboundAllowance
   private var reader: FrameReader?
   private var output: Output?
   private var ending: Ending?
@@ -57,6 +58,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     self.connection = connection
     self.server = server
     path = wire.isSecure ? nil : server.loop.directPaths.make(wire.descriptor)
+    allowance = InboundAllowance(server.options.inbound)
     wire.user = self
   }
 
@@ -71,6 +73,8 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   // MARK: - Carrier
 
   var isOpen: Bool { ending == nil && !isOver }
+
+  var incompleteSince: Double? { reader.flatMap { $0.isIdle ? nil : $0.began } }
 
   /// `nil` with TLS: there, writing is OpenSSL's.
   var directPath: DirectPath? { path }
@@ -224,9 +228,13 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     case .blocked: return
     case .ended, .failed: return abort()
     case .bytes(let count):
-      connection.lastHeard = server.loop.now
+      let now = server.loop.now
+      allowance.refill(after: now - connection.lastHeard, server.options.inbound)
+      connection.lastHeard = now
       let reader = self.reader ?? FrameReader(maxMessageBytes: server.options.maxMessageBytes)
+      if self.reader == nil { reader.began = now }
       self.reader = reader
+      allowance.bytes -= Float(count)
       reader.append(server.scratch.prefix(count))
       let wasFull = output != nil
       isHeld = true
@@ -238,7 +246,10 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
 
   private func understand(_ reader: FrameReader) {
     do throws(FrameReader.Violation) {
-      while !isOver, ending?.isSettled != true, let event = try reader.next() { take(event) }
+      while !isOver, ending?.isSettled != true, isWithinRate(reader), let event = try reader.next() {
+        if !reader.isInsideMessage { reader.began = connection.lastHeard }
+        take(event)
+      }
     } catch {
       // After our own close frame there is nothing more to say.
       if let ending { return ending.isSettled = true }
@@ -246,6 +257,18 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
       let deadline = server.loop.now + Self.closingSeconds
       begin(Ending(code: error.code, reason: error.reason, deadline: deadline, isSettled: true), body)
     }
+  }
+
+  /// Whoever sends more than a session may is closed. Fragments count as well, which make no event.
+  private func isWithinRate(_ reader: FrameReader) -> Bool {
+    allowance.frames -= Float(reader.takeFrameCount())
+    guard allowance.isExceeded, ending == nil else { return true }
+    let reason = allowance.frames < 0 ? "too many frames a second" : "too many bytes a second"
+    let deadline = server.loop.now + Self.closingSeconds
+    begin(
+      Ending(code: 1008, reason: reason, deadline: deadline, isSettled: true),
+      [0x03, 0xf0] + Array(reason.utf8))
+    return false
   }
 
   private func take(_ event: FrameReader.Event) {

@@ -36,7 +36,7 @@ enum ServeCommand: Command {
     ],
     notes: """
       Speaks HTTP/1.1, HTTP/2, WebSocket and server-sent events. The addresses are printed on standard output, the log
-      goes to standard error. SIGTERM and Ctrl-C close every connection with 1001 and exit 0; SIGHUP reads the keys and
+      goes to standard error. SIGTERM and Ctrl-C close every connection with 1012 and exit 0; SIGHUP reads the keys and
       certificates again.
 
       Without --keys or --client-ca everybody who reaches the server may publish, so it then listens on this machine
