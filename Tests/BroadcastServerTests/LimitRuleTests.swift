@@ -112,3 +112,34 @@ import Testing
     #expect(limits.connections(openFiles: 20_000) == 7)
   }
 }
+
+@Suite struct SequenceRunTests {
+  @Test("it is what a set of numbers is, whatever is put in and taken out")
+  func likeASet() {
+    var random = SystemRandomNumberGenerator()
+    for _ in 0..<200 {
+      var (runs, set) = (SequenceRuns(), Set<Int>())
+      for _ in 0..<60 {
+        let number = Int.random(in: 0...40, using: &random)
+        switch Int.random(in: 0...9, using: &random) {
+        case 0:
+          runs.remove(through: number)
+          set = set.filter { $0 > number }
+        case 1:
+          let oldest = set.sorted().dropLast(number)
+          #expect(runs.removeOldest(keeping: number) == oldest.last)
+          set.subtract(oldest)
+        default:
+          runs.insert(number)
+          set.insert(number)
+        }
+        #expect(runs.count == set.count)
+      }
+      for number in -1...41 { #expect(runs.contains(number) == set.contains(number)) }
+      for low in 0...40 {
+        let span = low...Int.random(in: low...41, using: &random)
+        #expect(runs.count(in: span) == set.count { span.contains($0) })
+      }
+    }
+  }
+}
