@@ -194,6 +194,21 @@ public enum Limits {
   /// mean something. Touchline: a device answers in milliseconds, and a person doesn't notice half a second.
   public static let requestSettleSeconds: Double = 0.5
 
+  // MARK: Operating
+
+  /// Kinds of log lines, by event and key, that are held back and counted each by itself. Touchline: more than the causes of
+  /// trouble at one time; beyond it an event's lines count together.
+  public static let logKinds = 256
+  /// Seconds for which lines like one that was written are counted instead.
+  public static let logRepetitionSeconds: Double = 60
+  /// Bytes of log lines that wait for whoever reads the log; further lines are lost and counted. Touchline: some thousands.
+  public static let logBytes = 1_048_576
+  /// Channels whose budget `/metrics` tells one by one: the first ones by app and creation. Touchline: each is a time series
+  /// for whoever scrapes it; all channels are in the sums.
+  public static let metricsChannels = 100
+  /// Bytes of the file with the token for `/metrics`, and of the shortest one that counts as a secret.
+  public static let metricsTokenBytes = 16...4_096
+
   // MARK: Files
 
   /// Bytes of a definition, a payload or a script that a command reads: far above any real one, far below memory.

@@ -33,6 +33,9 @@ public final class ChannelSubscriber {
     var isFinished = false
     var toAcknowledge: Int?
     var displayed: [Int] = []
+    /// The newest that was displayed, and one of them that has become stale.
+    var newestDisplayed: Int?
+    var stale: Int?
   }
 
   private let loop: EventLoop
@@ -86,6 +89,16 @@ public final class ChannelSubscriber {
   public func displayed(_ sequence: Int, of name: String) {
     guard let index = subscriptions.firstIndex(where: { $0.name == name }) else { return }
     subscriptions[index].displayed.append(sequence)
+    subscriptions[index].newestDisplayed = sequence
+    acknowledge(through: sequence, index)
+  }
+
+  /// Says that what was displayed last has become stale; it is told to the server with the next acknowledgement.
+  public func becameStale(_ name: String) {
+    guard let index = subscriptions.firstIndex(where: { $0.name == name }),
+      let sequence = subscriptions[index].newestDisplayed
+    else { return }
+    subscriptions[index].stale = sequence
     acknowledge(through: sequence, index)
   }
 
@@ -191,9 +204,11 @@ public final class ChannelSubscriber {
       let displayed = subscriptions[index].displayed.suffix(Limits.displayedPerAcknowledgement)
       subscriptions[index].toAcknowledge = nil
       subscriptions[index].displayed = []
+      let stale = subscriptions[index].stale
+      subscriptions[index].stale = nil
       session?.send(
         ClientFrame.acknowledge(
-          subscriptions[index].name, sequence: sequence, displayed: Array(displayed)))
+          subscriptions[index].name, sequence: sequence, displayed: Array(displayed), stale: stale))
     }
   }
 

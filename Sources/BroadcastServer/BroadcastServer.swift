@@ -6,16 +6,21 @@ import Foundation
 
 /// The server: a main port for everything, and one for providers with HTTP/2 and TLS, on a loop that its owner runs.
 public final class BroadcastServer {
+  /// The settings in use. A reload changes them, but for those that need a restart.
+  public internal(set) var configuration: ServerConfiguration
+  let log: ServerLog
+  let hub: Hub
+  let access: AccessControl
+  let registry: SessionRegistry
+  let main: HTTPServer
+  let provider: HTTPServer?
   private let loop: EventLoop
-  private let configuration: ServerConfiguration
-  private let hub: Hub
-  private let access: AccessControl
   private let pushes: PushRegistry
-  private let registry: SessionRegistry
-  private let main: HTTPServer
-  private let provider: HTTPServer?
-  private let log: ServerLog
-  private var isStopping = false
+  private(set) var isStopping = false
+  /// The keys in use; nil when none are checked.
+  var keys: KeyRing?
+  /// The names of the channels that definition files describe.
+  var definedAliases: Set<ChannelAlias>
 
   /// Opens the store, takes over the definitions, and listens.
   ///
@@ -23,8 +28,9 @@ public final class BroadcastServer {
   ///   - loop: the loop that carries the connections; everything happens on its thread.
   ///   - definitions: channels that must exist; one that is missing is created.
   /// - Throws: ``EventLoopError`` when it can't listen or a certificate can't be used, ``StoreError`` when the store can't
-  ///   be read, `KeyRing.Broken` when the keys can't, ``DefinitionConflict`` when a definition can't be taken over,
-  ///   ``OpenToAll`` when others could reach it and nothing is checked.
+  ///   be read, `KeyRing.Broken` when the keys can't, `BrokenToken` when the token for the metrics can't,
+  ///   ``DefinitionConflict`` when a definition can't be taken over, ``OpenToAll`` when others could reach it and nothing
+  ///   is checked.
   public init(
     loop: EventLoop, configuration: ServerConfiguration, store: any ChannelStore,
     definitions: [ChannelDefinition] = [], log: ServerLog
@@ -39,6 +45,8 @@ public final class BroadcastServer {
         return { timer.cancel() }
       })
     let keys = try configuration.keys.map { try KeyRing(folder: $0) }
+    self.keys = keys
+    definedAliases = Set(definitions.compactMap(\.alias))
     let visitors = Visitors(configuration.limits.visitors)
     access = AccessControl(configuration, keys: keys, visitors: visitors, now: environment.now)
     guard !access.isOpen || !configuration.isReachable || configuration.isOpenToAll else {
@@ -50,7 +58,7 @@ public final class BroadcastServer {
     for definition in definitions {
       do throws(AnswerError) {
         try access.checkDefinition(definition)
-        try hub.install(definition)
+        _ = try hub.install(definition)
       } catch {
         throw DefinitionConflict(alias: definition.alias?.name ?? "", problem: error.message)
       }
@@ -58,16 +66,20 @@ public final class BroadcastServer {
     registry = SessionRegistry(
       loop: loop, keepAlive: configuration.keepAlive, messageSeconds: configuration.handshakeSeconds)
     var random = environment.random
-    let requests = RequestLog(epoch: StreamPosition.randomEpoch(using: &random), log: log)
+    let requests = RequestLog(
+      epoch: StreamPosition.randomEpoch(using: &random), log: log, metrics: hub.metrics)
+    let monitoring = Monitoring(
+      metrics: hub.metrics, access: try MetricsAccess(configuration), hub: hub, registry: registry, log: log,
+      startedAt: Date())
     let service = Service(
-      loop: loop, requests: requests, visitors: visitors, log: log,
+      loop: loop, requests: requests, visitors: visitors,
       provider: ProviderAPI(hub: hub, access: access, strictness: configuration.strictness),
       device: DeviceAPI(hub: hub, pushes: pushes, access: access, log: log),
       local: LocalAPI(
         services: SessionServices(
           hub: hub, pushes: pushes, registry: registry, access: access, requests: requests),
-        origins: Origins(allowed: configuration.origins), startedAt: Date()),
-      troubles: TroubleLog(loop: loop, log: log))
+        monitoring: monitoring, origins: Origins(allowed: configuration.origins), startedAt: Date()),
+      log: log)
     let gate = configuration.limits.gate(openFiles: EventLoop.descriptorLimit)
     main = try HTTPServer(
       loop: loop,
@@ -76,11 +88,20 @@ public final class BroadcastServer {
       gate: gate, service: service)
     provider = try Self.providerServer(loop, configuration, gate, service, log)
     self.service = service
+    for (name, server) in [("main", main), ("provider", provider)] {
+      monitoring.ports.append((name, { [weak server] in server }))
+    }
+    monitoring.watch(loop)
+    loop.schedule(after: 5, every: 5) { log.tellCounts() }
+    log(
+      .info, .started,
+      "touchline \(TouchlineVersion.current) serves \(hub.channelCount) channels on \(([url] + [providerURL].compactMap(\.self)).joined(separator: " and "))",
+      ["version": TouchlineVersion.current])
     warn()
-    for note in keys?.notes ?? [] { log(.warning, note) }
+    for note in keys?.notes ?? [] { log(.warning, .keys, note) }
     if access.isOpen {
       log(
-        configuration.isReachable ? .warning : .info,
+        configuration.isReachable ? .warning : .info, .open,
         "no tokens are checked: whoever reaches this server may publish, read and delete (--keys changes that)"
       )
     }
@@ -94,24 +115,26 @@ public final class BroadcastServer {
       else { continue }
       let address = ListenAddress(host: server.host, port: server.port)
       log(
-        .warning,
+        .warning, .certificate,
         "the certificate on \(address) \(expiry < Date() ? "expired" : "expires") on \(expiry.formatted(.iso8601)); clients refuse an expired one"
       )
     }
     guard !configuration.usesTLS, provider == nil else { return }
     if configuration.clientAuthority != nil {
       log(
-        .warning,
+        .warning, .setting,
         "client certificates are asked for on ports with TLS, and there is none; see --provider-listen and --tls"
       )
     }
     if configuration.certificate != nil {
-      log(.warning, "the certificate isn't used, because no port speaks TLS; see --provider-listen and --tls")
+      log(
+        .warning, .setting,
+        "the certificate isn't used, because no port speaks TLS; see --provider-listen and --tls")
     }
   }
 
   /// The server's own reference: the listeners hold the service as long as they live, and so do we.
-  private let service: Service
+  let service: Service
 
   /// What the main port is reached by, such as `http://127.0.0.1:8080`, with the port that it really has.
   public var url: String { Self.url(of: main, isSecure: configuration.usesTLS) }
@@ -154,35 +177,10 @@ public final class BroadcastServer {
         gate: gate, service: service)
     } catch  where !configuration.insistsOnProviderListen && !configuration.namesCertificates {
       log(
-        .warning,
+        .warning, .providerOff,
         "the provider API with HTTP/2 and TLS is off: \(error); give it a place with --provider-listen, or turn it off there"
       )
       return nil
-    }
-  }
-
-  /// Reads keys and certificates again. What is broken leaves the old ones in use; sessions whose key is gone are closed
-  /// with 4003.
-  public func reload() {
-    do {
-      if let folder = configuration.keys {
-        let keys = try KeyRing(folder: folder)
-        for note in keys.notes { log(.warning, note) }
-        access.use(keys)
-        registry.recheckAccess()
-        log(.info, "the keys were read again: \(keys.teams.count) teams")
-      }
-    } catch {
-      log(.error, "the keys stay as they were: \("\(error)".replacing("\n", with: "; "))")
-    }
-    let secure = [configuration.usesTLS ? main : nil, provider].compactMap(\.self)
-    guard !secure.isEmpty else { return }
-    do {
-      let identity = try configuration.identity(log)
-      for server in secure { try server.reload(tls: identity) }
-      log(.info, "the certificates were read again")
-    } catch {
-      log(.error, "the certificates stay as they were: \(error)")
     }
   }
 
@@ -194,7 +192,7 @@ public final class BroadcastServer {
       return
     }
     isStopping = true
-    log(.info, "shutting down; \(registry.count) sessions are told")
+    log(.info, .stopping, "shutting down; \(registry.count) sessions are told")
     hub.shutDown()
     pushes.shutDown()
     main.stopAccepting()
@@ -204,7 +202,9 @@ public final class BroadcastServer {
     let deadline = loop.now + Limits.shutdownSeconds
     loop.schedule(after: 0, every: 0.01) { [self] in
       let isDrained = registry.count == 0 && (provider?.connectionCount ?? 0) == 0
-      if isDrained || loop.now >= deadline { loop.stop() }
+      guard isDrained || loop.now >= deadline else { return }
+      log.tellAllCounts()
+      loop.stop()
     }
   }
 }
@@ -229,80 +229,5 @@ public struct OpenToAll: Error, CustomStringConvertible {
     let address = configuration.listen.isLoopback ? configuration.providerListen : configuration.listen
     description =
       "\(address?.description ?? "the server") can be reached from other machines, and without keys everybody there may publish, read and delete; check tokens with --keys DIR ('touchline token new-key --dir DIR' makes one) or --client-ca FILE, or say --insecure-open"
-  }
-}
-
-/// Sends each request to the part of the interface that it belongs to.
-private final class Service: HTTPService {
-  private let loop: EventLoop
-  private let requests: RequestLog
-  private let visitors: Visitors
-  private let log: ServerLog
-  private let provider: ProviderAPI
-  private let device: DeviceAPI
-  private let local: LocalAPI
-  private let troubles: TroubleLog
-
-  init(
-    loop: EventLoop, requests: RequestLog, visitors: Visitors, log: ServerLog, provider: ProviderAPI,
-    device: DeviceAPI, local: LocalAPI, troubles: TroubleLog
-  ) {
-    self.visitors = visitors
-    self.log = log
-    self.loop = loop
-    self.requests = requests
-    self.provider = provider
-    self.device = device
-    self.local = local
-    self.troubles = troubles
-  }
-
-  func noticed(_ trouble: ConnectionTrouble, from remoteAddress: String) {
-    troubles.add(trouble, from: remoteAddress)
-  }
-
-  func respond(to request: HTTPRequest, _ exchange: HTTPExchange) {
-    let segments = Self.segments(request)
-    if let refusal = refusal(of: request) {
-      exchange.answer(
-        ProviderAPI.owns(segments) ? refusal.providerResponse : LocalAPI.response(refusal))
-    } else if ProviderAPI.owns(segments) {
-      let logged = LoggedRequest(request, at: provider.hub.now, clock: loop.now)
-      var answer =
-        DeviceAPI.owns(segments)
-        ? device.answer(request, segments: segments) : provider.answer(request, segments: segments)
-      // Refused before anybody asked who it is: whose request it was decides who finds it in the log.
-      if answer.facts.provider == nil, answer.facts.refusal != nil {
-        answer.facts.provider = provider.access.providerName(of: request)
-      }
-      let answered = loop.now
-      exchange.answer(answer.response)
-      requests.add(logged, status: answer.response.status, answer.facts, clock: answered)
-    } else {
-      local.answer(request, segments: segments, exchange)
-    }
-  }
-
-  /// Who asks too often is answered before anything is looked at, and isn't in the request log: it would be full of that.
-  private func refusal(of request: HTTPRequest) -> AnswerError? {
-    do throws(Visitors.Refusal) {
-      try visitors.asked(from: request.peer.address, at: provider.hub.now)
-      return nil
-    } catch {
-      if error.isNews {
-        log(.warning, "\(request.peer.remoteAddress) asks too often, and is answered 429 for a while")
-      }
-      return AnswerError(Refusal(error, "too many requests come"))
-    }
-  }
-
-  func upgrade(_ request: HTTPRequest) -> UpgradeDecision {
-    if let refusal = refusal(of: request) { return .refuse(LocalAPI.response(refusal)) }
-    return local.upgrade(request, segments: Self.segments(request))
-  }
-
-  /// The path's segments before percent-decoding, so that an encoded slash stays inside its segment.
-  private static func segments(_ request: HTTPRequest) -> [Substring] {
-    request.rawPath.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
   }
 }

@@ -35,11 +35,18 @@ final class Broadcast {
   func countWritten(_ sockets: Int = 1) {
     record?.written += sockets
     counts.written += sockets
+    counts.total.written += sockets
+    counts.total.bytes += sockets * text.count
   }
 }
 
 /// A channel's deliveries, counted one a subscriber and message.
 final class DeliveryCounts {
+  /// Those of all channels.
+  let total: DeliveryTotals
+
+  init(total: DeliveryTotals) { self.total = total }
+
   /// Messages that sockets took.
   var written = 0
   /// Messages that a newer one replaced before a slow socket could take them.
@@ -58,7 +65,7 @@ final class ChannelRoom {
   private(set) var definition: ChannelDefinition
 
   /// What became of its deliveries.
-  let counts = DeliveryCounts()
+  let counts: DeliveryCounts
 
   /// What its devices may have been sent already.
   private(set) var sentSoFar: SentSoFar
@@ -75,6 +82,8 @@ final class ChannelRoom {
   private var pass: FanOutPass?
   private var queue: [Broadcast] = []
   private var nextNumber = 0
+  /// When the pass began, on the loop's clock.
+  private var passBegan: Double = 0
   private var noted: Set<String> = []
   private var timer: (deadline: Double, cancel: () -> Void)?
   private var isClosed = false
@@ -82,6 +91,7 @@ final class ChannelRoom {
   init(channel: Channel, definition: ChannelDefinition, hub: Hub) {
     id = channel.id
     audience = hub.fanOut.makeAudience()
+    counts = DeliveryCounts(total: hub.metrics.deliveries)
     self.channel = channel
     self.definition = definition
     self.hub = hub
@@ -124,6 +134,9 @@ final class ChannelRoom {
       case .supersede(let message): messages.superseded(message.uniqueID)
       case .deliver(let delivery):
         let record = messages.delivered(delivery, subscribers: subscribers.count)
+        if let waited = record.map({ delivery.sent.timeIntervalSince($0.acceptedAt) }), waited > 0 {
+          hub.metrics.waited(seconds: waited)
+        }
         let broadcast = Broadcast(delivery, room: self, record: record)
         sentSoFar.sent(delivery.message.payload)
         send(broadcast)
@@ -163,7 +176,10 @@ final class ChannelRoom {
       for exception in exceptions {
         subscribers[exception.place].deliver(pass, from: exception.next, taken: exception.taken)
       }
-      if audience.isServed { self.pass = nil }
+      if audience.isServed {
+        self.pass = nil
+        hub.metrics.fannedOut(subscribers: subscribers.count, seconds: hub.fanOut.now - passBegan)
+      }
     } while clock() < deadline
     return pass == nil && queue.isEmpty
   }
@@ -178,6 +194,7 @@ final class ChannelRoom {
     let next = FanOutPass([first] + more, from: nextNumber - queue.count)
     queue.removeFirst(next.broadcasts.count)
     audience.begin()
+    passBegan = hub.fanOut.now
     pass = next
     return next
   }
@@ -215,9 +232,7 @@ final class ChannelRoom {
 
   func replaceDefinition(_ definition: ChannelDefinition, now: Date) {
     self.definition = definition
-    channel = Channel(
-      id: channel.id, alias: definition.alias, settings: definition.settings, position: channel.position,
-      stored: channel.stored, now: now)
+    channel.adopt(definition.settings, at: now)
   }
 
   /// Ends the channel: its timer stops, and its subscribers and who listens are told, each once.

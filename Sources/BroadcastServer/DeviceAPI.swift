@@ -204,8 +204,9 @@ struct DeviceAPI {
     let what = "a push to \(entry.token) (\(entry.registration.activity ?? "\(entry.inbox.app), start"))"
     for finding in findings where entry.isFirst("\(finding.kind) \(finding.key)") {
       log(
-        .warning,
-        "\(what): \(finding.key) \(finding.message) [\(finding.kind); further cases are not logged]")
+        .warning, .payload,
+        "\(what): \(finding.key) \(finding.message) [\(finding.kind); further cases are not logged]",
+        ["app": entry.inbox.app.identifier, "kind": finding.kind])
     }
     return findings
   }

@@ -31,6 +31,9 @@ final class FanOut {
   /// - Parameter loop: nil serves everybody at once, for tests without connections.
   init(loop: EventLoop?) { self.loop = loop }
 
+  /// The loop's time in seconds.
+  var now: Double { loop?.now ?? 0 }
+
   func makeAudience() -> Audience { Audience(loop: loop) }
 
   /// The room has something to send. It says so once, until it was served.

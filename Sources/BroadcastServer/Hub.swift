@@ -54,6 +54,8 @@ protocol IntentListener: AnyObject {
 final class Hub {
   private(set) var environment: HubEnvironment
   let fanOut: FanOut
+  /// What is counted of everything that happens here.
+  let metrics = ServerMetrics()
   private let store: any ChannelStore
   private let log: ServerLog
   private var rooms: [ChannelID: ChannelRoom] = [:]
@@ -118,7 +120,9 @@ final class Hub {
     } catch {
       throw unavailable(error)
     }
-    log(.info, "channel \(id)\(definition.alias.map { " (\($0))" } ?? "") created for \(app)")
+    log(
+      .info, .channelCreated, "channel \(id)\(definition.alias.map { " (\($0))" } ?? "") created for \(app)",
+      ["channel": id.base64, "alias": definition.alias?.name, "app": app.identifier])
     return add(stored, at: stored.position)
   }
 
@@ -135,27 +139,10 @@ final class Hub {
     if let alias = room.definition.alias { aliases[alias] = nil }
     roomsOfApp[room.channel.settings.app]?.removeAll { $0 === room }
     room.close()
-    log(.info, "channel \(room.channel.id)\(room.definition.alias.map { " (\($0))" } ?? "") deleted")
-  }
-
-  /// Takes over a definition file's rules for the channel that it describes, or makes the channel.
-  ///
-  /// - Throws: when the file asks for another storage policy or app than the stored channel has: Apple lets neither
-  ///   change.
-  func install(_ definition: ChannelDefinition) throws(AnswerError) {
-    guard let alias = definition.alias, let room = aliases[alias] else {
-      _ = try create(definition)
-      return
-    }
-    let old = room.channel.settings
-    guard old.app == definition.settings.app, old.storagePolicy == definition.settings.storagePolicy else {
-      throw AnswerError(
-        status: 409, reason: "ChannelDiffers",
-        message:
-          "the store holds \"\(alias)\" with another app or storage policy, which can't change later; delete that channel first or rename the file"
-      )
-    }
-    room.replaceDefinition(definition, now: now)
+    log(
+      .info, .channelDeleted,
+      "channel \(room.channel.id)\(room.definition.alias.map { " (\($0))" } ?? "") deleted",
+      ["channel": room.id.base64, "alias": room.definition.alias?.name])
   }
 
   @discardableResult
@@ -283,7 +270,9 @@ final class Hub {
       try keep(room.channel, since: before)
     } catch {
       // The messages were answered 2xx already: those who are connected get them all the same.
-      log(.error, "\(error); the newest message of channel \(room.channel.id) is not stored")
+      log(
+        .error, .store, "\(error); the newest message of channel \(room.channel.id) is not stored",
+        ["channel": room.id.base64])
     }
     room.carryOut(effects)
   }
@@ -295,7 +284,8 @@ final class Hub {
   }
 
   private func unavailable(_ error: StoreError) -> AnswerError {
-    log(.error, "\(error)")
+    metrics.storeFailed()
+    log(.error, .store, "\(error)")
     return AnswerError(
       Refusal(.serviceUnavailable, "the server can't store this now; try again later", retryAfter: 1))
   }
@@ -308,9 +298,9 @@ final class Hub {
     let findings = PayloadDiagnosis.findings(body: body, definition: room.definition, now: now)
     for finding in findings where room.isFirst(finding) {
       log(
-        .warning,
-        "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(Redaction.text(finding.key)) \(Redaction.text(finding.message)) [\(finding.kind); further cases are not logged]"
-      )
+        .warning, .payload,
+        "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(Redaction.text(finding.key)) \(Redaction.text(finding.message)) [\(finding.kind); further cases are not logged]",
+        ["channel": room.id.base64, "alias": room.channel.alias?.name, "kind": finding.kind])
     }
     return findings
   }
@@ -318,6 +308,8 @@ final class Hub {
   /// Logs something about a channel's publisher once.
   func note(_ kind: String, _ message: String, in room: ChannelRoom) {
     guard room.isFirst(kind) else { return }
-    log(.info, "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(message)")
+    log(
+      .info, .omission, "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(message)",
+      ["channel": room.id.base64, "alias": room.channel.alias?.name])
   }
 }

@@ -2,22 +2,23 @@ import BroadcastChannels
 import EventLoop
 import Foundation
 
-/// Touchline's own part of the HTTP interface: health, channels with their rules and counts, and the streams.
+/// Touchline's own part of the HTTP interface: probes, channels with their rules and counts, and the streams.
 struct LocalAPI {
   let services: SessionServices
-  let origins: Origins
+  let monitoring: Monitoring
+  var origins: Origins
   let startedAt: Date
 
-  private var hub: Hub { services.hub }
+  var hub: Hub { services.hub }
   private var pushes: PushRegistry { services.pushes }
-  private var registry: SessionRegistry { services.registry }
-  private var access: AccessControl { services.access }
+  var registry: SessionRegistry { services.registry }
+  var access: AccessControl { services.access }
   private var requests: RequestLog { services.requests }
 
   /// Where a path leads.
   private enum Route {
     case root
-    case health
+    case probe(Probe)
     case channels
     case channel(String)
     case stream(String)
@@ -28,7 +29,7 @@ struct LocalAPI {
 
     var methods: [String] {
       switch self {
-      case .root, .health, .stream, .message, .push, .session, .requests: ["GET", "HEAD"]
+      case .root, .probe, .stream, .message, .push, .session, .requests: ["GET", "HEAD"]
       case .channels: ["GET", "HEAD", "POST"]
       case .channel: ["GET", "HEAD", "DELETE"]
       }
@@ -37,7 +38,7 @@ struct LocalAPI {
 
   private static func route(_ segments: [Substring]) -> Route? {
     if segments == [""] { return .root }
-    if segments == ["healthz"] { return .health }
+    if segments.count == 1, let probe = Probe(rawValue: String(segments[0])) { return .probe(probe) }
     guard segments.first == "v1" else { return nil }
     if segments.count == 2, segments[1] == "channels" { return .channels }
     if segments.count == 2, segments[1] == "events" { return .session }
@@ -80,10 +81,9 @@ struct LocalAPI {
 
   private func response(to request: HTTPRequest, _ route: Route) throws(AnswerError) -> HTTPResponse {
     // Whoever watches the server isn't told that a token expired.
-    if case .health = route { return health }
+    if case .probe(let probe) = route { return try response(to: request, probe) }
     let caller = try access.caller(of: request)
     switch route {
-    case .health: return health
     case .root: return Self.text(welcome(for: caller))
     case .channels: return request.method == "POST" ? try create(request, caller) : list(for: caller)
     case .channel(let name):
@@ -116,7 +116,7 @@ struct LocalAPI {
       }
       try access.checkPublishing(for: record.app, by: caller)
       return Self.json(200, record.json)
-    case .session, .stream, .requests:
+    case .session, .stream, .requests, .probe:
       var error = AnswerError(
         status: 426, reason: "UpgradeRequired",
         message:
@@ -320,41 +320,6 @@ struct LocalAPI {
     ])
   }
 
-  // MARK: Health and welcome
-
-  private var health: HTTPResponse {
-    let body = JSONWriter.object([
-      "status": hub.isShuttingDown ? "\"shutting-down\"" : "\"ok\"", "channels": String(hub.channelCount),
-      "sessions": String(registry.count),
-      "uptime": JSONWriter.seconds(hub.now.timeIntervalSince(startedAt)),
-    ])
-    return Self.json(hub.isShuttingDown ? 503 : 200, body)
-  }
-
-  private func welcome(for caller: Caller) -> String {
-    let rooms = hub.allRooms.filter { access.maySee($0, caller) }
-    let channels = rooms.prefix(20).map { room in
-      "  \(room.channel.alias?.name ?? room.channel.id.base64)  (\(room.channel.settings.app), \(room.subscriberCount) subscribed)\n"
-    }
-    return """
-      Touchline \(TouchlineVersion.current): a local stand-in for Apple's Live Activity broadcast channels.
-
-      Publish    POST /4/broadcasts/apps/<bundle-id>            as to APNs, or: touchline publish CHANNEL
-      Channels   GET|POST|DELETE /1/apps/<bundle-id>/channels   as to APNs
-                 GET /v1/channels, /v1/channels/<id-or-alias>   settings, budget left, counts
-      Push       POST /3/device/<token>                         as to APNs; touchline watch --push-token prints one
-      Watch      /v1/channels/<id-or-alias>/events              WebSocket, or Accept: text/event-stream
-                 /v1/events                                     WebSocket, subprotocol touchline.v1
-      Requests   GET /v1/requests                               what was asked, answered, and came of it
-      Health     GET /healthz
-
-      Channels here (\(rooms.count)):
-      \(channels.isEmpty ? "  none yet; create one with: touchline channel create NAME\n" : channels.joined())
-      The API is described in docs/openapi.yaml, the streams in docs/asyncapi.yaml.
-
-      """
-  }
-
   private func notFound(_ segments: [Substring]) -> AnswerError {
     AnswerError(
       status: 404, reason: "BadPath", message: "there is nothing at this path; GET / tells what there is")
@@ -375,12 +340,12 @@ struct LocalAPI {
     return response
   }
 
-  private static func json(_ status: Int, _ body: String) -> HTTPResponse {
+  static func json(_ status: Int, _ body: String) -> HTTPResponse {
     HTTPResponse(
       status: status, headers: [("content-type", "application/json")], body: Array("\(body)\n".utf8))
   }
 
-  private static func text(_ body: String) -> HTTPResponse {
+  static func text(_ body: String) -> HTTPResponse {
     HTTPResponse(
       status: 200, headers: [("content-type", "text/plain; charset=utf-8")], body: Array(body.utf8))
   }

@@ -10,6 +10,8 @@ struct Receipts {
     fileprivate(set) var skipped = SequenceRuns()
     /// Numbers that were displayed.
     fileprivate(set) var displayed: [Int] = []
+    /// Whether a displayed message has become stale, and was not said to be before.
+    fileprivate(set) var isStale = false
 
     /// How many messages were received.
     var count: Int {
@@ -29,6 +31,8 @@ struct Receipts {
   private var displayed: Int
   /// What was conflated away and can still be named.
   private var skipped = SequenceRuns()
+  /// The newest that became stale on the device.
+  private var stale = 0
 
   init(at sequence: Int) {
     start = sequence
@@ -57,7 +61,7 @@ struct Receipts {
   }
 
   /// Everything up to a number was received, and some of it displayed.
-  mutating func acknowledge(_ sequence: Int, displayed shown: [Int]) -> News {
+  mutating func acknowledge(_ sequence: Int, displayed shown: [Int], stale number: Int? = nil) -> News {
     var news = News(skipped: skipped)
     if let stored, stored <= sequence {
       if !storedIsAcknowledged { news.received.append(stored...stored) }
@@ -76,6 +80,11 @@ struct Receipts {
       displayed = number
     }
     skipped.remove(through: min(acknowledged, displayed))
+    // Only what was displayed can become stale.
+    if let number, number > stale, number <= displayed || (storedIsDisplayed && number == stored) {
+      stale = number
+      news.isStale = true
+    }
     return news
   }
 }

@@ -26,8 +26,8 @@ extension Session {
         try access.checkSubscribing(to: room, by: caller)
         subscribe(to: room, since: since, requestID: frame.requestID)
       case .unsubscribe: try unsubscribe(from: room, requestID: frame.requestID)
-      case .acknowledge(let sequence, let displayed):
-        try acknowledge(sequence, displayed: displayed, of: room, requestID: frame.requestID)
+      case .acknowledge(let sequence, let displayed, let stale):
+        try acknowledge(sequence, displayed: displayed, stale: stale, of: room, requestID: frame.requestID)
       case .intent(let action):
         try access.checkSubscribing(to: room, by: caller)
         try countIntent()
@@ -114,7 +114,7 @@ extension Session {
   }
 
   private func acknowledge(
-    _ sequence: Int, displayed: [Int], of room: ChannelRoom, requestID: RequestID?
+    _ sequence: Int, displayed: [Int], stale: Int?, of room: ChannelRoom, requestID: RequestID?
   ) throws(AnswerError) {
     _ = try subscription(room)
     let newest = room.channel.position.sequence
@@ -123,9 +123,14 @@ extension Session {
         status: 400, reason: "BadRequestParams",
         message: "seq \(sequence) was not delivered yet; the channel's newest is \(newest)")
     }
-    let news = changeSubscription(of: room.id) { $0.receipts.acknowledge(sequence, displayed: displayed) }
+    let news = changeSubscription(of: room.id) {
+      $0.receipts.acknowledge(sequence, displayed: displayed, stale: stale)
+    }
     guard let news else { return }
     room.counts.acknowledged += news.count
+    room.counts.total.acknowledged += news.count
+    room.counts.total.displayed += news.displayed.count
+    if news.isStale { room.counts.total.stale += 1 }
     for span in news.received { room.messages.acknowledge(span, but: news.skipped) }
     for number in news.displayed { room.messages.display(number) }
     send(

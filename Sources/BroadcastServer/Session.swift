@@ -184,6 +184,7 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
     subscription = nil
     more = nil
     self.connection = nil
+    hub.metrics.sessionClosed(code: code)
     pushes.closed(self)
     registry.remove(self)
   }
@@ -294,6 +295,7 @@ final class Session: StreamHandler, RegisteredStream, Subscriber, IntentListener
     if let replaced = added.replaced?.broadcast {
       _ = changeSubscription(of: replaced.channel) { $0.receipts.conflated(replaced.position.sequence) }
       replaced.counts.conflated += 1
+      replaced.counts.total.conflated += 1
     }
     guard added.fits else {
       connection.close(code: 1013, reason: "this connection is too slow for its channels; come back later")

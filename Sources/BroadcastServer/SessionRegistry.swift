@@ -24,7 +24,7 @@ protocol RegisteredStream: AnyObject {
 final class SessionRegistry {
   private var sessions: [any RegisteredStream] = []
   private let loop: EventLoop
-  private let keepAlive: KeepAlive
+  private var keepAlive: KeepAlive
   private let messageSeconds: Double
   private var timer: LoopTimer?
 
@@ -33,6 +33,18 @@ final class SessionRegistry {
     self.loop = loop
     self.messageSeconds = messageSeconds
     self.keepAlive = keepAlive
+    begin()
+  }
+
+  /// Finds silent peers by other times from now on.
+  func use(_ keepAlive: KeepAlive) {
+    guard keepAlive != self.keepAlive, timer != nil else { return }
+    self.keepAlive = keepAlive
+    timer?.cancel()
+    begin()
+  }
+
+  private func begin() {
     let interval = max(0.05, min(keepAlive.ping, keepAlive.silence) / 4)
     timer = loop.schedule(after: interval, every: interval) { [weak self] in self?.sweep() }
   }

@@ -8,8 +8,9 @@ public struct ClientFrame: Sendable {
     case subscribe(since: StreamPosition?)
     /// To receive it no longer.
     case unsubscribe
-    /// Everything up to a sequence number was received, and these were displayed.
-    case acknowledge(sequence: Int, displayed: [Int])
+    /// Everything up to a sequence number was received, these were displayed, and what `stale` brought has become stale on
+    /// the device since.
+    case acknowledge(sequence: Int, displayed: [Int], stale: Int?)
     /// A person pressed an action's button.
     case intent(action: String)
     /// To hear of pressed buttons, as the channel's publisher does.
@@ -58,7 +59,7 @@ extension ClientFrame {
   private static let keys: [String: [String]] = [
     "subscribe": ["type", "channel", "epoch", "seq", "request-id"],
     "unsubscribe": ["type", "channel", "request-id"],
-    "ack": ["type", "channel", "seq", "displayed", "request-id"],
+    "ack": ["type", "channel", "seq", "displayed", "stale", "request-id"],
     "intent": ["type", "channel", "action", "request-id"],
     "listen": ["type", "channel", "request-id"],
     "publish": ["type", "channel", "priority", "expiration", "request-id", "aps"],
@@ -124,7 +125,8 @@ extension ClientFrame {
     case "unsubscribe": request = .unsubscribe
     case "ack":
       request = .acknowledge(
-        sequence: try Self.sequence(root, refuse), displayed: try Self.displayed(root, refuse))
+        sequence: try Self.sequence(root, refuse), displayed: try Self.displayed(root, refuse),
+        stale: try Self.stale(root, refuse))
     case "intent":
       guard requestID != nil else {
         throw refuse(
@@ -182,6 +184,18 @@ extension ClientFrame {
       )
     }
     return numbers
+  }
+
+  private static func stale(
+    _ root: JSONValue, _ refuse: (String, String) -> FrameError
+  ) throws(FrameError) -> Int? {
+    guard let value = root["stale"] else { return nil }
+    guard let number = value.number?.int.flatMap({ Int(exactly: $0) }), number >= 0 else {
+      throw refuse(
+        RefusalReason.badRequestParams.rawValue,
+        "\"stale\" is \(value.described); the sequence number of a message was expected")
+    }
+    return number
   }
 
   private static func publish(
@@ -242,11 +256,14 @@ extension ClientFrame {
     text(["type": "\"unsubscribe\"", "channel": JSONWriter.quoted(channel)])
   }
 
-  /// An `ack` frame: everything up to the number was received, and some of it displayed.
-  public static func acknowledge(_ channel: String, sequence: Int, displayed: [Int] = []) -> [UInt8] {
+  /// An `ack` frame: everything up to the number was received, some of it displayed, and one of these is stale by now.
+  public static func acknowledge(
+    _ channel: String, sequence: Int, displayed: [Int] = [], stale: Int? = nil
+  ) -> [UInt8] {
     text([
       "type": "\"ack\"", "channel": JSONWriter.quoted(channel), "seq": String(sequence),
       "displayed": displayed.isEmpty ? nil : "[\(displayed.map(String.init).joined(separator: ","))]",
+      "stale": stale.map(String.init),
     ])
   }
 

@@ -373,6 +373,16 @@ async def receipts(channel):
     await clients[1].say("ack", channel=alias, seq=2, displayed=[2])
     await clients[1].expect("acknowledged", seq=2)
     check([0, 2, 2, 1], [2, 2, 2, 2])
+    # What was displayed becomes stale, once; what was not displayed doesn't.
+    stale = re.compile(r"^touchline_stale_total (\d+)$", re.MULTILINE)
+    before = int(stale.search(exchange(port, "GET", "/metrics").body.decode()).group(1))
+    for number in (2, 2, 1, 3):
+        await clients[1].say("ack", channel=alias, seq=2, stale=number)
+        await clients[1].expect("acknowledged", seq=2)
+    after = int(stale.search(exchange(port, "GET", "/metrics").body.decode()).group(1))
+    report.check(after - before == 1, "stale", after - before)
+    for wrong in ("2", -1, 1.5):
+        await clients[0].refused("BadRequestParams", {"type": "ack", "channel": alias, "seq": 2, "stale": wrong})
     for wrong in (7, ["1"], [1.5], list(range(257))):
         await clients[0].refused("BadRequestParams", {"type": "ack", "channel": alias, "seq": 2, "displayed": wrong})
     total = exchange(port, "GET", f"/v1/channels/{alias}").json["counts"]

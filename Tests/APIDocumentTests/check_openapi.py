@@ -434,9 +434,13 @@ def local():
     expect("deleteLocalChannel", 204, None, exchange(port, "DELETE", answer.header("location")))
     expect("welcome", 200, None, exchange(port, "GET", "/"))
     expect("health", 200, None, exchange(port, "GET", "/healthz"))
+    expect("ready", 200, None, exchange(port, "GET", "/readyz"))
+    expect("metrics", 200, None, exchange(port, "GET", "/metrics"))
+    for proxy in ("forwarded", "x-forwarded-for", "x-real-ip", "via"):
+        expect("metrics", 403, "MetricsForbidden", exchange(port, "GET", "/metrics", {proxy: "192.0.2.1"}))
 
     # HEAD is GET without the body.
-    for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/nobody", "/v1/events",
+    for target in ("/", "/healthz", "/readyz", "/metrics", "/v1/channels", "/v1/channels/plain", "/v1/channels/nobody", "/v1/events",
                    "/v1/requests", "/v1/requests?x", "/v1/channels/plain/messages/7", "/v1/pushes/7"):
         head, get = exchange(port, "HEAD", target), exchange(port, "GET", target)
         same = [(a.status, [name for name, _ in a.headers]) for a in (head, get)]
@@ -584,6 +588,8 @@ def access():
         "pushToDevice": ("POST", f"/3/device/{token}", to_device, aps()),
         "welcome": ("GET", "/", {}, b""),
         "health": ("GET", "/healthz", {}, b""),
+        "ready": ("GET", "/readyz", {}, b""),
+        "metrics": ("GET", "/metrics", {}, b""),
         "listLocalChannels": ("GET", "/v1/channels", {}, b""),
         "createLocalChannel": ("POST", "/v1/channels", {}, {"definition": {"app": APP}}),
         "readRequests": ("GET", "/v1/requests", {}, b""),
@@ -631,7 +637,7 @@ def access():
             define("doomed")
             answer = guarded.http1([request(operation, shown)], shown[2], endless=operation == "streamChannel")
             is_in = answer.status not in (401, 403, 429)
-            wanted = scheme in schemes or operation == "health"
+            wanted = scheme in schemes or operation in ("health", "ready", "metrics")
             report.check(is_in == wanted, f"{operation} with {scheme}", f"answered {answer.status}")
             if operation == "streamChannel":
                 answer.body = answer.stream.readline()
@@ -721,8 +727,8 @@ def unmatched(slow):
     for target in ("/nothing", "/v1", "/v1/channels/a/b", "/v1/channels/plain/messages"):
         expect_unmatched("local-path", 404, "BadPath", exchange(port, "GET", target))
     expect_unmatched("local-path", 404, "BadPath", exchange(port, "GET", "/healthz", HANDSHAKE))
-    for target in ("/", "/healthz", "/v1/channels", "/v1/channels/plain", "/v1/channels/plain/messages/7", "/v1/events",
-                   "/v1/requests", "/v1/pushes/7"):
+    for target in ("/", "/healthz", "/readyz", "/metrics", "/v1/channels", "/v1/channels/plain",
+                   "/v1/channels/plain/messages/7", "/v1/events", "/v1/requests", "/v1/pushes/7"):
         expect_unmatched("local-method", 405, "MethodNotAllowed", exchange(port, "PUT", target))
 
     start, host = b"POST / HTTP/1.1\r\n", b"host: x\r\n"
@@ -765,6 +771,7 @@ def trouble():
             "POST", BROADCAST, {"apns-channel-id": "stored", "apns-push-type": "liveactivity"}, aps()),
         "createLocalChannel": request_text("POST", "/v1/channels", body={"definition": {"app": APP}}),
         "health": request_text("GET", "/healthz", body=b"{}"),
+        "ready": request_text("GET", "/readyz", body=b"{}"),
     }
     phone = Phone(troubled)
     token = phone.register("start")["token"]
@@ -779,7 +786,7 @@ def trouble():
     web_socket.socket.recv(100)
     for operation, connection in pending.items():
         connection.sendall(requests[operation][-1:])
-        expect(operation, 503, None if operation == "health" else "Shutdown", Answer(connection))
+        expect(operation, 503, None if operation in ("health", "ready") else "Shutdown", Answer(connection))
 
 
 def examples(node=document.root):

@@ -93,15 +93,15 @@ import Testing
     (#"{"provider-listen":"a:b"}"#, "\"off\" or HOST:PORT was expected"),
     (#"{"keys":""}"#, "the path of a folder"),
     (#"{"strict":["header"]}"#, "a list of \"headers\""),
-    (#"{"environment":"sandbox"}"#, "\"development\" or"),
+    (#"{"environment":"sandbox"}"#, "development or production was expected"),
+    (#"{"log-level":"inf"}"#, "did you mean \"info\"?"),
     (#"{"origins":["scores.example.com"]}"#, "without a path"), (#"{"origins":"x"}"#, "origins such as"),
     ("{\n  \"listen\": \":1\",\n  \"port\": 1\n}", "3:3: error: port: is no key"),
   ])
   func aFileIsToldWhatIsWrongAndWhere(_ text: String, _ words: String) throws {
-    var configuration = ServerConfiguration()
-    let findings = try #require(
-      #expect(throws: Findings.self) { try configuration.read(file: Array(text.utf8)) })
-    #expect(findings.all.count == 1 && findings.description.contains(words), "\(findings)")
+    let problems = LayeredConfiguration(file: ("touchline.json", Array(text.utf8))).problems
+    #expect(problems.count == 1 && problems[0].description.contains(words), "\(problems)")
+    #expect(problems.allSatisfy { $0.description.hasPrefix("touchline.json:") })
   }
 }
 

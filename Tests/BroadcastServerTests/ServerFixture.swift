@@ -19,6 +19,8 @@ final class ServerFixture: @unchecked Sendable {
     var origins: Set<String>?
     var limits = ServerLimits()
     var handshakeSeconds = Limits.handshakeSeconds
+    /// Changes whatever else is to be different.
+    var settings: @Sendable (inout ServerConfiguration) -> Void = { _ in }
   }
 
   let port: UInt16
@@ -53,9 +55,12 @@ final class ServerFixture: @unchecked Sendable {
         configuration.origins = setup.origins
         configuration.limits = setup.limits
         configuration.handshakeSeconds = setup.handshakeSeconds
+        setup.settings(&configuration)
         let server = try BroadcastServer(
           loop: loop, configuration: configuration, store: setup.store(), definitions: setup.definitions,
-          log: ServerLog(lowest: .debug) { level, line in log.change { $0.append("\(level) \(line)") } })
+          log: ServerLog(lowest: .debug) { entry in
+            log.change { $0.append("\(entry.level) \(entry.message)") }
+          })
         started.value = .success(
           Started(port: server.port, remote: loop.remote, server: Unchecked(server)))
         loop.run()

@@ -80,15 +80,11 @@ enum FileTargets {
   }
 
   private static func configuration(_ bytes: [UInt8]) {
-    var configuration = ServerConfiguration()
-    do throws(Findings) {
-      try configuration.read(file: bytes)
-      require(configuration.keepAlive.silence > configuration.keepAlive.ping, "silence before a ping")
-      require(!configuration.listen.host.isEmpty, "no host")
-    } catch {
-      require(!error.all.isEmpty, "refused without a finding")
-      requireInside(error.all, bytes)
-    }
+    let layers = LayeredConfiguration(file: ("touchline.json", bytes))
+    guard layers.problems.isEmpty else { return }
+    let configuration = layers.configuration
+    require(configuration.keepAlive.silence > configuration.keepAlive.ping, "silence before a ping")
+    require(!configuration.listen.host.isEmpty, "no host")
   }
 
   // MARK: Templates

@@ -45,8 +45,8 @@ enum FrameTargets {
     switch request {
     case .subscribe(let since): return ClientFrame.subscribe(channel, since: since)
     case .unsubscribe: return ClientFrame.unsubscribe(channel)
-    case .acknowledge(let sequence, let displayed):
-      return ClientFrame.acknowledge(channel, sequence: sequence, displayed: displayed)
+    case .acknowledge(let sequence, let displayed, let stale):
+      return ClientFrame.acknowledge(channel, sequence: sequence, displayed: displayed, stale: stale)
     case .intent(let action):
       return ClientFrame.intent(channel, action: action, intentID: id?.text ?? "")
     case .listen: return ClientFrame.listen(channel)

@@ -88,7 +88,8 @@ struct Seeds {
     let position = StreamPosition(epoch: "1ad14sbejh6yc", sequence: 12)
     var frames = [
       ClientFrame.subscribe("final", since: nil), ClientFrame.subscribe("final", since: position),
-      ClientFrame.unsubscribe("final"), ClientFrame.acknowledge("final", sequence: 3, displayed: [1, 3]),
+      ClientFrame.unsubscribe("final"),
+      ClientFrame.acknowledge("final", sequence: 3, displayed: [1, 3], stale: 1),
       ClientFrame.intent("final", action: "follow", intentID: id), ClientFrame.listen("final"),
       Array(#"{"type":"publish","channel":"final","priority":5,"expiration":0,"aps":{}}"#.utf8),
     ]

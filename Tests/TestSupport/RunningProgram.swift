@@ -79,7 +79,7 @@ package final class RunningProgram: @unchecked Sendable {
 
   /// Starts a program.
   ///
-  /// - Parameter environment: replaces variables; `TOUCHLINE_SERVER` and `NO_COLOR` are unset unless given here.
+  /// - Parameter environment: replaces variables; `NO_COLOR` and all of `TOUCHLINE_…` are unset unless given here.
   package init(_ executable: URL, _ arguments: [String], environment: [String: String] = [:]) throws {
     // A command that ends before it has read everything must not end the tests.
     _ = Glibc.signal(SIGPIPE, SIG_IGN)
@@ -87,7 +87,7 @@ package final class RunningProgram: @unchecked Sendable {
     process.executableURL = executable
     process.arguments = arguments
     var variables = ProcessInfo.processInfo.environment
-    variables["TOUCHLINE_SERVER"] = nil
+    for name in variables.keys where name.hasPrefix("TOUCHLINE_") { variables[name] = nil }
     variables["NO_COLOR"] = nil
     process.environment = variables.merging(environment) { $1 }
     Self.starting.lock()

@@ -16,7 +16,7 @@ public struct Channel: Sendable {
   /// The local name, if it has one.
   public let alias: ChannelAlias?
   /// The rules that it runs by.
-  public let settings: ChannelSettings
+  public private(set) var settings: ChannelSettings
   /// The place of the newest delivery.
   public private(set) var position: StreamPosition
   /// How many messages took which way.
@@ -51,6 +51,20 @@ public struct Channel: Sendable {
       let burst = settings.publishRate.burst.map(Double.init) ?? $0.rounded(.up)
       return TokenBucket(capacity: max(1, burst), refillPerSecond: $0, now: now)
     }
+  }
+
+  /// Runs by other rules from now on. What was spent stays spent, what waits goes on waiting until its window ends, and
+  /// known request ids stay known.
+  public mutating func adopt(_ settings: ChannelSettings, at now: Date) {
+    let fresh = Channel(id: id, alias: alias, settings: settings, position: position, now: now)
+    budget = Self.resized(budget, to: fresh.budget, at: now)
+    rate = Self.resized(rate, to: fresh.rate, at: now)
+    self.settings = settings
+  }
+
+  private static func resized(_ old: TokenBucket?, to new: TokenBucket?, at now: Date) -> TokenBucket? {
+    guard let old, let new else { return new }
+    return old.resized(capacity: new.capacity, refillPerSecond: new.refillPerSecond, at: now)
   }
 
   // MARK: Publishing

@@ -22,10 +22,10 @@ extension ServerConfiguration {
     let development = try DevelopmentAuthority(
       folder: tlsFolder ?? DevelopmentAuthority.standardFolder(store: store, environment: environment),
       now: Date())
-    for note in development.notes { log(.warning, note) }
+    for note in development.notes { log(.warning, .certificate, note) }
     if development.outcome != .kept {
       log(
-        .info,
+        .info, .certificate,
         "a development certificate was made in \(development.folder); 'touchline trust --tls-dir \(development.folder)' tells how to trust it"
       )
     }

@@ -9,6 +9,7 @@ final class RequestLog {
   /// Which counting the entries' numbers belong to. It changes with each start of the server.
   let epoch: String
   private let log: ServerLog
+  private let metrics: ServerMetrics
   /// In their order; what stands before `oldest` is forgotten.
   private var entries: [RequestEntry] = []
   private var oldest = 0
@@ -16,9 +17,11 @@ final class RequestLog {
   private(set) var newestNumber = 0
   private var streams: [ObjectIdentifier: RequestStream] = [:]
 
-  init(epoch: String, log: ServerLog) {
+  /// - Parameter metrics: where answers are counted.
+  init(epoch: String, log: ServerLog, metrics: ServerMetrics = ServerMetrics()) {
     self.epoch = epoch
     self.log = log
+    self.metrics = metrics
   }
 
   /// A request was answered.
@@ -27,7 +30,14 @@ final class RequestLog {
   func add(_ request: LoggedRequest, status: Int, _ facts: RequestFacts, clock: Double) {
     newestNumber += 1
     let entry = RequestEntry(newestNumber, request, status: status, facts, clock: clock)
-    log(.debug, "request \(entry.line)")
+    metrics.answered(request, status: status, facts, seconds: clock - request.begun)
+    log(
+      .debug, .request, "request \(entry.line)",
+      [
+        "request": entry.requestID, "status": String(status), "reason": entry.reason,
+        "channel": entry.channel,
+        "remote": request.remoteAddress,
+      ])
     entries.append(entry)
     if entries.count - oldest > Limits.requestLogEntries {
       oldest += 1

@@ -44,6 +44,9 @@ public struct KeyRing {
       teams.flatMap { team in team.keys.map { ($0, team) } }, uniquingKeysWith: { first, _ in first })
   }
 
+  /// The ids of the keys that a team names.
+  public var keyIDs: Set<KeyID> { Set(owners.keys) }
+
   /// A key and the team that it signs for.
   public func key(_ id: KeyID) -> (key: VerifyingKey, team: Team)? {
     guard let key = keys[id], let team = owners[id] else { return nil }

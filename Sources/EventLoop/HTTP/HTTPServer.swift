@@ -13,6 +13,9 @@ public final class HTTPServer: LoopResource {
   /// Connections that are open in any form: HTTP, event streams and WebSockets.
   public var connectionCount: Int { connections.count + webSockets.count }
 
+  /// Connections that were accepted since it listens.
+  public private(set) var acceptedCount = 0
+
   let loop: EventLoop
   let options: ServerOptions
   let service: any HTTPService
@@ -25,7 +28,7 @@ public final class HTTPServer: LoopResource {
   private var turnedAway = TurnedAway()
   private var listener: Listener?
   private var sweep: LoopTimer?
-  private var connections: [ObjectIdentifier: any ServedConnection] = [:]
+  private(set) var connections: [ObjectIdentifier: any ServedConnection] = [:]
   /// Those in which no close has begun. Each knows its place.
   private var webSockets: [ServerSocket] = []
   private var dateSecond: time_t = -1
@@ -98,6 +101,7 @@ public final class HTTPServer: LoopResource {
   }
 
   private func accept(_ descriptor: Int32, _ address: String) {
+    acceptedCount += 1
     if let refusal = gate.enter(descriptor, from: NetworkAddress(address)) {
       service.noticed(.tooManyConnections(refusal), from: refusal == .tooMany ? "" : address)
       return turnAway(descriptor, lingers: true)

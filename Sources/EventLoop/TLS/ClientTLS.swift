@@ -25,6 +25,10 @@ public struct ClientTLS: Sendable, Hashable {
     self.privateKey = privateKey
     self.isInsecure = isInsecure
   }
+
+  /// Reads all of it, as a client does.
+  /// - Throws: ``EventLoopError/badTLSFile(path:reason:)``.
+  public func check() throws(EventLoopError) { _ = try TLSContext(self) }
 }
 
 /// A client's look at a server's certificate, once for each certificate of the chain; the server's own comes last.

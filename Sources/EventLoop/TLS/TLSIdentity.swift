@@ -49,6 +49,10 @@ public struct TLSIdentity: Sendable, Equatable {
     self.privateKey = privateKey
     self.clientAuthority = clientAuthority
   }
+
+  /// Reads all of it, as a server does.
+  /// - Throws: ``EventLoopError/badTLSFile(path:reason:)``.
+  public func check() throws(EventLoopError) { _ = try TLSContext(self) }
 }
 
 /// What a verified client certificate says of its owner.

@@ -8,12 +8,18 @@ struct Option {
   let value: String?
   /// One line of help.
   let help: String
+  /// Whether it may stand alone; a value then comes after an equals sign.
+  let isValueOptional: Bool
 
-  init(_ name: String, _ value: String? = nil, _ help: String) {
+  init(_ name: String, _ value: String? = nil, _ help: String, isValueOptional: Bool = false) {
     self.name = name
     self.value = value
     self.help = help
+    self.isValueOptional = isValueOptional
   }
+
+  /// As a help text shows it.
+  var label: String { name + (value.map { isValueOptional ? "[=\($0)]" : " \($0)" } ?? "") }
 }
 
 /// What a command is: its help text and what it accepts.
@@ -22,19 +28,42 @@ struct CommandUsage {
   let synopsis: String
   let summary: String
   var options: [Option] = []
+  /// What may stand without dashes, for completion.
+  var operands = Operands.none
+  /// Environment variables that count for it.
+  var environment: [(name: String, help: String)] = []
   /// Further paragraphs of help.
   var notes = ""
   var examples: [String] = []
 
+  /// What a command takes besides options.
+  enum Operands {
+    case none
+    /// One of some words comes first.
+    case words([String])
+    case files
+    /// Ids and aliases of channels.
+    case channels
+    /// One of this program's commands.
+    case commands
+  }
+
+  /// Columns of a help text.
+  private static let columns = 118
+
+  var allOptions: [Option] { options + [Option("--help", nil, "show this")] }
+
   var helpText: String {
     var text = "\(summary)\n\nUsage: touchline \(name) \(synopsis)\n"
     if !options.isEmpty {
-      let all = options + [Option("--help", nil, "show this")]
-      let left = all.map { $0.name + ($0.value.map { " \($0)" } ?? "") }
+      let all = allOptions
+      let left = all.map(\.label)
       let width = (left.map(\.count).max() ?? 0) + 2
       text += "\nOptions:\n"
       for (option, label) in zip(all, left) {
-        text += "  \(label)\(String(repeating: " ", count: width - label.count))\(option.help)\n"
+        let margin = String(repeating: " ", count: width + 2)
+        let lines = option.help.wrapped(to: max(40, Self.columns - margin.count))
+        text += "  \(label.padded(to: width))\(lines.joined(separator: "\n\(margin)"))\n"
       }
     }
     if !notes.isEmpty { text += "\n\(notes)\n" }
@@ -88,7 +117,9 @@ struct Arguments {
         throw UsageError(command: command, message: "\(option.name) was given twice")
       }
       if let expected = option.value {
-        guard let value = parts.count == 2 ? parts[1] : words.popFirst() else {
+        let given: String? =
+          if parts.count == 2 { parts[1] } else if option.isValueOptional { "" } else { words.popFirst() }
+        guard let value = given else {
           throw UsageError(command: command, message: "\(option.name) needs a value: \(expected)")
         }
         values[option.name] = value

@@ -62,7 +62,18 @@ enum ClientOptions {
     return environment("TOUCHLINE_TOKEN").map { ClientCredential(token: $0) }
   }
 
-  private static func environment(_ name: String) -> String? {
+  /// The environment variables of the client commands.
+  static let environmentHelp = [
+    (name: "TOUCHLINE_SERVER", help: "where the server is, when --server doesn't say"),
+    (name: "TOUCHLINE_CA", help: "the authorities to trust, when --ca doesn't say"),
+    (name: "TOUCHLINE_KEY", help: "the key to make tokens with, when --key doesn't say"),
+    (name: "TOUCHLINE_TOKEN", help: "the token itself, when --token-file and --key don't say"),
+  ]
+  /// Their names.
+  static let variables = Set(environmentHelp.map(\.name))
+
+  /// What a variable says; nil when it is empty.
+  static func environment(_ name: String) -> String? {
     ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }
   }
 

@@ -12,4 +12,17 @@ protocol Command {
 extension String {
   /// The text with blanks behind it, up to a width in characters.
   func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
+
+  /// The text in lines of at most so many characters, broken between words.
+  func wrapped(to width: Int) -> [String] {
+    var lines: [String] = []
+    for word in split(separator: " ") {
+      if let last = lines.last, last.count + 1 + word.count <= width {
+        lines[lines.count - 1] = "\(last) \(word)"
+      } else {
+        lines.append(String(word))
+      }
+    }
+    return lines
+  }
 }

@@ -9,9 +9,12 @@ enum Touchline {
     [
       ServeCommand.self, ChannelCommand.self, PublishCommand.self, PlayCommand.self, WatchCommand.self,
       IntentsCommand.self, RequestsCommand.self, RehearseCommand.self, CheckCommand.self, RenderCommand.self,
-      SoakCommand.self, TokenCommand.self, TrustCommand.self,
+      SoakCommand.self, TokenCommand.self, TrustCommand.self, CompletionCommand.self, ManCommand.self,
     ]
   }
+
+  /// What each command is, in the order of the help.
+  static var usages: [CommandUsage] { commands.map { $0.usage } }
 
   private static var overview: String {
     """
@@ -20,7 +23,7 @@ enum Touchline {
     Usage: touchline COMMAND [OPTIONS]
 
     Commands:
-    \(commands.map { "  \($0.usage.name.padded(to: 10))\($0.usage.summary)" }.joined(separator: "\n"))
+    \(commands.map { "  \($0.usage.name.padded(to: 12))\($0.usage.summary)" }.joined(separator: "\n"))
 
     'touchline COMMAND --help' tells more of a command, with examples.
 

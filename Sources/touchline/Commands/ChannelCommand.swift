@@ -9,6 +9,8 @@ enum ChannelCommand: Command {
     name: "channel", synopsis: "create [ALIAS] | list | show CHANNEL | delete CHANNEL  [OPTIONS]",
     summary: "Create, list, show and delete channels.",
     options: creating + [ClientOptions.format] + ClientOptions.access,
+    operands: .words(["create", "list", "show", "delete"]),
+    environment: ClientOptions.environmentHelp,
     notes: """
       'create' prints the id alone on standard output. CHANNEL is an id or an alias.
       """,

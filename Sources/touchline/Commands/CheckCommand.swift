@@ -15,6 +15,7 @@ enum CheckCommand: Command {
       Option("--strict", nil, "warnings count as failures too"),
       ClientOptions.format,
     ],
+    operands: .files,
     notes: """
       A file is a payload ({"aps":{…}}), a channel definition ({"app":…}), a match script (.jsonl), or payloads one a
       line (.jsonl); - is standard input. A script is checked against the definition that it names, in the same folder.

@@ -11,6 +11,8 @@ enum IntentsCommand: Command {
       Option("--for", "DURATION", "stop after this long"),
       ClientOptions.format,
     ] + ClientOptions.access,
+    operands: .channels,
+    environment: ClientOptions.environmentHelp,
     notes: """
       One line an intent: its id, the action, and the property and value that the next state must have to confirm it. Each
       intent comes once, however often the button was pressed; what was pressed while nobody listened comes first.

@@ -17,6 +17,8 @@ enum PlayCommand: Command {
       Option("--retry-for", "DURATION", "how long a message is tried again (default 60s)"),
       ClientOptions.format,
     ] + ClientOptions.access,
+    operands: .files,
+    environment: ClientOptions.environmentHelp,
     notes: """
       Timestamps, stale and dismissal dates are computed from the moment of sending; spans shrink with the speed. A
       channel that the server doesn't know is created with the script's definition (its own, or <alias>.json beside it,

@@ -27,6 +27,8 @@ enum PublishCommand: Command {
       Option("--retry-for", "DURATION", "how long a message is tried again (default 60s)"),
       ClientOptions.format,
     ] + ClientOptions.access,
+    operands: .channels,
+    environment: ClientOptions.environmentHelp,
     notes: """
       CHANNEL is an id or an alias. Answers with one line a message, in order: what was done with it and its id. 429 (as
       long as the server asks), 503 and a lost connection are tried again; no line is published twice.

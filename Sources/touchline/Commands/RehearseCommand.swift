@@ -18,6 +18,7 @@ enum RehearseCommand: Command {
       Option("--strict", nil, "exit 1 when something would be lost or refused"),
       ClientOptions.format,
     ],
+    operands: .files,
     notes: """
       No server: the script goes through its channel's rules and one device, as fast as they run. Prints every change with
       its time and cause, then a verdict: what is over budget, what a window swallows, when the card is stale, what is

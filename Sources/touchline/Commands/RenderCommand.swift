@@ -20,6 +20,8 @@ enum RenderCommand: Command {
       Option("--spoken", nil, "the sentence that VoiceOver speaks instead"),
       Option("--width", "COLUMNS", "the Lock Screen's width, 20 to 200 (default 40)"),
     ] + ClientOptions.access,
+    operands: .channels,
+    environment: ClientOptions.environmentHelp,
     notes: """
       CHANNEL is an id or an alias on the server, or the path of a definition file, which needs no server.
       """,

@@ -15,6 +15,7 @@ enum RequestsCommand: Command {
       Option("--failed", nil, "only those that were refused"),
       ClientOptions.format,
     ] + ClientOptions.access,
+    environment: ClientOptions.environmentHelp,
     notes: """
       Where to look when the server said 200 and nothing happened. One line a request: time, status with the reason or
       what was done with the message, request, channel, and how many subscribers the message went to, how many received

@@ -1,3 +1,4 @@
+import BroadcastServer
 import EventLoop
 import Foundation
 
@@ -40,6 +41,8 @@ final class OwnServer {
       "serve", "--listen", "127.0.0.1:\(port)", "--provider-listen", "off", "--store", store, "--log-level",
       "error",
     ]
+    // The plan says how it is set up, and not what its person's own servers have in the environment.
+    process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix(Setting.prefix) }
     let output = Pipe()
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = output

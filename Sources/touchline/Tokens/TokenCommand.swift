@@ -23,6 +23,7 @@ enum TokenCommand: Command {
       Option("--strict", nil, "show: judge as 'serve --strict' does"),
       Option("--format", "plain|json", "show: for a person, or as JSON (default plain)"),
     ],
+    operands: .words(["new-key", "mint", "show"]),
     notes: """
       'new-key' writes AuthKey_<key id>.p8 and adds it to teams.json; it overwrites nothing. 'mint' prints the token alone on
       standard output. 'show' reads standard input unless a token is given: what is typed as an argument stays in the

@@ -53,6 +53,11 @@ final class Subscriptions {
     }
   }
 
+  /// Says that what was displayed last has become stale.
+  func becameStale(_ name: String) {
+    for (names, subscriber) in subscribers where names.contains(name) { subscriber.becameStale(name) }
+  }
+
   /// Passes a pressed button on; while there is no connection it is lost, and sent again with the next one.
   func send(_ intent: Device.Intent) {
     for (names, subscriber) in subscribers where names.contains(intent.name) {

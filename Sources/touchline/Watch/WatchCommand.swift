@@ -28,6 +28,8 @@ enum WatchCommand: Command {
       Option("--push-to-start", "APP[/TYPE]", "print the app's push-to-start token, and wait to be started"),
       Option("--rotate-push-token", "DURATION", "get new push tokens each time this long has passed"),
     ] + ClientOptions.access,
+    operands: .channels,
+    environment: ClientOptions.environmentHelp,
     notes: """
       Keeps one Live Activity a channel: the newest timestamp wins, the state goes stale at its stale date, an ended card
       stays until its dismissal date. In a terminal it draws a phone: '?' shows the keys, 'q' quits. In a pipe, or with

@@ -356,6 +356,9 @@ final class WatchController {
       case .push(let frame): tokens?.displayed(frame)
       case nil: break
       }
+      if case .activity(let data) = change.kind, data.cause == .staleDate {
+        subscriptions?.becameStale(change.name)
+      }
       // Only now: a token that is given up acknowledges nothing more.
       if !activity.isAlive || !activity.isEventOngoing { tokens?.unregister(activity) }
       display.show(line)

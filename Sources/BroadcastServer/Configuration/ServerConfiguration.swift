@@ -1,7 +1,7 @@
 import BroadcastChannels
 import Foundation
 
-/// How a server is set up. Flags win over a configuration file, which wins over the defaults.
+/// How a server is set up. ``Setting`` describes each part; ``LayeredConfiguration`` puts them together.
 public struct ServerConfiguration: Sendable, Hashable {
   /// What a server can be strict about. Real senders do each of these, so it is off unless somebody asks for it.
   public enum Strictness: String, Sendable, Hashable, CaseIterable {
@@ -16,6 +16,16 @@ public struct ServerConfiguration: Sendable, Hashable {
   /// Which of Apple's two environments a server stands in for. It decides which client certificates fit.
   public enum Environment: String, Sendable, Hashable, CaseIterable {
     case development, production
+  }
+
+  /// Who may read `/metrics` without a token.
+  public enum MetricsAccess: String, Sendable, Hashable, CaseIterable {
+    /// Programs on this machine that didn't come through a proxy.
+    case local
+    /// Everybody.
+    case all
+    /// Nobody.
+    case off
   }
 
   /// The address to listen on: this machine alone, unless somebody says otherwise.
@@ -57,6 +67,12 @@ public struct ServerConfiguration: Sendable, Hashable {
   public var limits = ServerLimits()
   /// What is logged.
   public var logLevel = ServerLog.Level.info
+  /// How a line of the log looks.
+  public var logFormat = LogFormat.text
+  /// Who may read `/metrics` without a token.
+  public var metricsAccess = MetricsAccess.local
+  /// The file of the token that lets anybody read `/metrics`; nil for none.
+  public var metricsToken: String?
 
   /// The defaults.
   public init() {}

@@ -1,0 +1,88 @@
+import BroadcastChannels
+import EventLoop
+
+/// Sends each request to the part of the interface that it belongs to.
+final class Service: HTTPService {
+  private let loop: EventLoop
+  private let requests: RequestLog
+  private let visitors: Visitors
+  private let provider: ProviderAPI
+  private let device: DeviceAPI
+  var local: LocalAPI
+  private let log: ServerLog
+
+  init(
+    loop: EventLoop, requests: RequestLog, visitors: Visitors, provider: ProviderAPI, device: DeviceAPI,
+    local: LocalAPI, log: ServerLog
+  ) {
+    self.loop = loop
+    self.visitors = visitors
+    self.requests = requests
+    self.provider = provider
+    self.device = device
+    self.local = local
+    self.log = log
+  }
+
+  func noticed(_ trouble: ConnectionTrouble, from remoteAddress: String) {
+    let (level, event): (ServerLog.Level, LogEvent) =
+      switch trouble {
+      case .noDescriptors: (.warning, .noDescriptors)
+      case .tooManyConnections: (.warning, .tooManyConnections)
+      case .handshakeFailed: (.info, .handshakeFailed)
+      case .notSecure: (.info, .notSecure)
+      case .sessionEnded: (.info, .sessionEnded)
+      }
+    // Whoever makes trouble on purpose comes from many addresses.
+    log(
+      level, event, "\(trouble)", ["remote": remoteAddress.isEmpty ? nil : remoteAddress], key: "\(trouble)")
+  }
+
+  func respond(to request: HTTPRequest, _ exchange: HTTPExchange) {
+    let segments = Self.segments(request)
+    if let refusal = refusal(of: request) {
+      exchange.answer(
+        ProviderAPI.owns(segments) ? refusal.providerResponse : LocalAPI.response(refusal))
+    } else if ProviderAPI.owns(segments) {
+      let logged = LoggedRequest(request, at: provider.hub.now, clock: loop.now)
+      var answer =
+        DeviceAPI.owns(segments)
+        ? device.answer(request, segments: segments) : provider.answer(request, segments: segments)
+      // Refused before anybody asked who it is: whose request it was decides who finds it in the log.
+      if answer.facts.provider == nil, answer.facts.refusal != nil {
+        answer.facts.provider = provider.access.providerName(of: request)
+      }
+      let answered = loop.now
+      exchange.answer(answer.response)
+      requests.add(logged, status: answer.response.status, answer.facts, clock: answered)
+    } else {
+      local.answer(request, segments: segments, exchange)
+    }
+  }
+
+  /// Who asks too often is answered before anything is looked at, and isn't in the request log: it would be full of that.
+  private func refusal(of request: HTTPRequest) -> AnswerError? {
+    do throws(Visitors.Refusal) {
+      try visitors.asked(from: request.peer.address, at: provider.hub.now)
+      return nil
+    } catch {
+      if error.isNews {
+        log(
+          .warning, .tooManyRequests,
+          "\(request.peer.remoteAddress) asks too often, and is answered 429 for a while",
+          ["remote": request.peer.remoteAddress], key: "")
+      }
+      return AnswerError(Refusal(error, "too many requests come"))
+    }
+  }
+
+  func upgrade(_ request: HTTPRequest) -> UpgradeDecision {
+    if let refusal = refusal(of: request) { return .refuse(LocalAPI.response(refusal)) }
+    return local.upgrade(request, segments: Self.segments(request))
+  }
+
+  /// The path's segments before percent-decoding, so that an encoded slash stays inside its segment.
+  private static func segments(_ request: HTTPRequest) -> [Substring] {
+    request.rawPath.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+  }
+}
