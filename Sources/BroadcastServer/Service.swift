@@ -33,6 +33,12 @@ final class Service: HTTPService {
       case .notSecure: (.info, .notSecure)
       case .sessionEnded: (.info, .sessionEnded)
       }
+    switch trouble {
+    case .noDescriptors: provider.hub.metrics.refusedClient(.descriptors)
+    case .tooManyConnections(.tooMany): provider.hub.metrics.refusedClient(.connections)
+    case .tooManyConnections(.tooManyFromAddress): provider.hub.metrics.refusedClient(.addressConnections)
+    default: break
+    }
     // Whoever makes trouble on purpose comes from many addresses.
     log(
       level, event, "\(trouble)", ["remote": remoteAddress.isEmpty ? nil : remoteAddress], key: "\(trouble)")
@@ -66,6 +72,7 @@ final class Service: HTTPService {
       try visitors.asked(from: request.peer.address, at: provider.hub.now)
       return nil
     } catch {
+      provider.hub.metrics.refusedClient(.addressRequests)
       if error.isNews {
         log(
           .warning, .tooManyRequests,

@@ -51,7 +51,8 @@ import Testing
       "environment": "production", "origins": "https://a.example,https://b.example", "store": "s.sqlite",
       "channels": "Channels", "ping-seconds": "1.5", "silence-seconds": "7", "log-level": "debug",
       "max-connections": "500", "max-connections-per-address": "10", "max-requests-per-address": "50",
-      "max-frames-per-session": "100", "unlimited-addresses": "10.0.0.0/8,::1", "log-format": "json", "metrics": "off", "metrics-token": "token",
+      "max-frames-per-session": "100", "unlimited-addresses": "10.0.0.0/8,::1",
+      "log-format": "json", "metrics": "off", "metrics-token": "token",
     ]
     for setting in Setting.all where texts[setting.key] == nil {
       Issue.record("\(setting.key) is missing here")

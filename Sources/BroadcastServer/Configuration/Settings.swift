@@ -103,7 +103,8 @@ extension Setting {
       \.limits.framesPerSession),
     Setting(
       key: "unlimited-addresses", form: .list("LIST"), standard: "127.0.0.0/8,::1",
-      help: "addresses and ranges that limits by address don't count, separated by commas: proxies; none for none",
+      help:
+        "addresses and ranges that limits by address don't count, separated by commas: proxies; none for none",
       change: .restart,
       take: { configuration, value in
         let texts = value.list ?? [""]
