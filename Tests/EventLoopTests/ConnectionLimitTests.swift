@@ -31,7 +31,8 @@ import Testing
       ("10.0.0.0/30", "10.0.0.4", false),
     ])
   func ranges(_ range: String, _ address: String, _ isIn: Bool) throws {
-    #expect(try #require(AddressRange(range)).contains(try #require(NetworkAddress(address))) == isIn)
+    let (range, address) = (try #require(AddressRange(range)), try #require(NetworkAddress(address)))
+    #expect(range.contains(address) == isIn)
   }
 
   @Test(
