@@ -122,7 +122,7 @@ import Testing
     let seconds = try #require(
       line.split(separator: " ").compactMap { Double($0.trimmingCharacters(in: .punctuationCharacters)) }.last
     )
-    #expect((0.499...1.251).contains(seconds), "\(line)")
+    #expect((0.5...1.3).contains(seconds), "\(line)")
     watch.signal(SIGTERM)
     _ = try await watch.ending()
     try await next.stop()
