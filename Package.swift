@@ -12,6 +12,7 @@ let package = Package(
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
 
     .systemLibrary(name: "CNcurses", providers: [.apt(["libncurses-dev"])]),
 
@@ -34,9 +35,12 @@ let package = Package(
     .target(name: "TestSupport", path: "Tests/TestSupport"),
 
     // Thousands of WebSocket connections of one process, for the soak.
-    .systemLibrary(name: "CEpoll"),
-    .target(name: "SubscriberSwarm", dependencies: ["CEpoll"]),
-    .testTarget(name: "SubscriberSwarmTests", dependencies: ["SubscriberSwarm", "TestSupport"]),
+    .systemLibrary(name: "CLinux"),
+    .target(name: "SubscriberSwarm", dependencies: ["CLinux", "COpenSSL", "COpenSSLShims"]),
+    .testTarget(name: "SubscriberSwarmTests", dependencies: ["SubscriberSwarm", "TestSupport", "touchline"]),
+
+    // What systemd wants to hear of a service.
+    .target(name: "ServiceManager", dependencies: ["CSystemd"]),
 
     // Rules without I/O.
     .target(name: "BroadcastChannels"),
@@ -92,13 +96,15 @@ let package = Package(
       dependencies: [
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
         "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal",
-        "Credentials", "Soak", "SubscriberSwarm",
+        "Credentials", "Soak", "SubscriberSwarm", "ServiceManager", "CLinux",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["touchline", "TestSupport"]),
     // APNs libraries and HTTP/2 clients that know nothing of this program; deploy/setup --tests installs them.
     .testTarget(
       name: "SenderTests", dependencies: ["touchline", "TestSupport"],
       exclude: ["senders", "requirements.txt"]),
+    // The files of deploy/ with the programs that they are for: nginx, systemd's checks, Prometheus.
+    .testTarget(name: "DeployTests", dependencies: ["touchline", "TestSupport"]),
   ]
 )
 

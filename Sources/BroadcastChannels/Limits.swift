@@ -40,9 +40,13 @@ public enum Limits {
   /// Seconds of fan-out in one turn of the loop. Touchline: a publisher waits for no more than a few of them, whatever the
   /// number of a channel's subscribers.
   public static let fanOutSliceSeconds: Double = 0.001
-  /// Messages of a channel that wait while older ones go out to its subscribers. Touchline: beyond that a publisher outruns its
-  /// own channel, and the fan-out is finished before the next message is taken.
-  public static let fanOutMessages = 256
+  /// Bytes of a channel's messages that wait while older ones go out to its subscribers. Touchline: beyond that a publisher
+  /// outruns its own channel, all of whose subscribers are behind, and a new message takes the place of the plain update
+  /// that waits last.
+  public static let fanOutQueueBytes = 1_048_576
+  /// Bytes that wait at most, when they are alerts and ends, which nothing replaces. Beyond that the fan-out is finished
+  /// before the next message is taken, and every connection waits for it.
+  public static let fanOutQueueMostBytes = 4 * fanOutQueueBytes
   /// Bytes that go out to a subscriber in one write. Touchline: what a socket's buffer takes at once.
   public static let fanOutBytes = 65_536
 
@@ -196,6 +200,8 @@ public enum Limits {
 
   // MARK: Operating
 
+  /// Seconds that a health check may wait for its answer. Touchline: container engines and probes ask again by then.
+  public static let healthCheckSeconds: Double = 60
   /// Kinds of log lines, by event and key, that are held back and counted each by itself. Touchline: more than the causes of
   /// trouble at one time; beyond it an event's lines count together.
   public static let logKinds = 256

@@ -37,7 +37,7 @@ public struct ServerAccess {
   /// What a request shows of the credential.
   ///
   /// - Throws: when there is no token to show.
-  func headers() throws(RequestFailure) -> [(String, String)] {
+  public func headers() throws(RequestFailure) -> [(String, String)] {
     guard let credential else { return [] }
     return [("authorization", "bearer \(try credential.token(at: Date()))")]
   }

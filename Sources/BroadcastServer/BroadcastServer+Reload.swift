@@ -87,7 +87,7 @@ extension BroadcastServer {
   // MARK: Keys and certificates
 
   private func reloadKeys(_ folder: String?) {
-    guard let old = keys, let folder else { return }
+    guard let old = keys, let folder = folder ?? configuration.keys else { return }
     do {
       let new = try KeyRing(folder: folder)
       for note in new.notes { log(.warning, .keys, note) }

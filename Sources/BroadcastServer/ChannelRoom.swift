@@ -70,7 +70,7 @@ final class ChannelRoom {
   /// What its devices may have been sent already.
   private(set) var sentSoFar: SentSoFar
   /// What became of the last messages.
-  private(set) var messages = MessageLog()
+  private(set) var messages: MessageLog
   private var intents = IntentBoard()
   private var publishers: [ObjectIdentifier: any IntentListener] = [:]
 
@@ -81,7 +81,10 @@ final class ChannelRoom {
   /// What goes out to the subscribers, and what waits behind it. Broadcasts are numbered from 0, whatever their epoch.
   private var pass: FanOutPass?
   private var queue: [Broadcast] = []
+  private var queuedBytes = 0
   private var nextNumber = 0
+  /// Somebody was told of everything in front of this number, so that nothing there may be replaced.
+  private var settledNumber = 0
   /// When the pass began, on the loop's clock.
   private var passBegan: Double = 0
   private var noted: Set<String> = []
@@ -92,6 +95,7 @@ final class ChannelRoom {
     id = channel.id
     audience = hub.fanOut.makeAudience()
     counts = DeliveryCounts(total: hub.metrics.deliveries)
+    messages = MessageLog(counts: counts)
     self.channel = channel
     self.definition = definition
     self.hub = hub
@@ -108,6 +112,7 @@ final class ChannelRoom {
   func add(_ subscriber: any Subscriber) -> Int {
     subscribers.append(subscriber)
     audience.add(subscriber.connection, next: nextNumber)
+    settledNumber = nextNumber
     return subscribers.count - 1
   }
 
@@ -122,6 +127,7 @@ final class ChannelRoom {
   /// Gives a subscriber what was published before now and has not reached it yet.
   func catchUp(at place: Int) {
     let next = audience.catchUp(at: place, next: nextNumber)
+    settledNumber = nextNumber
     for broadcast in ((pass?.broadcasts ?? []) + queue).suffix(nextNumber - next) {
       subscribers[place].deliver(broadcast)
     }
@@ -147,13 +153,26 @@ final class ChannelRoom {
   private func send(_ broadcast: Broadcast) {
     guard !subscribers.isEmpty else { return }
     let isWaiting = pass != nil || !queue.isEmpty
+    queuedBytes += broadcast.webSocketFrame.count
+    if queuedBytes > Limits.fanOutQueueBytes, conflate(with: broadcast) { return }
     queue.append(broadcast)
     nextNumber += 1
-    if queue.count >= Limits.fanOutMessages {
+    if queuedBytes > Limits.fanOutQueueMostBytes {
       finishFanOut()
     } else if !isWaiting {
       hub.fanOut.add(self)
     }
+  }
+
+  /// The publisher outruns the fan-out: a message takes the place of the plain update that waits last, as it does in the
+  /// outbox of a subscriber that is behind. Here all of them are.
+  private func conflate(with broadcast: Broadcast) -> Bool {
+    guard let last = queue.last, !last.isIrreplaceable, nextNumber > settledNumber else { return false }
+    queue[queue.count - 1] = broadcast
+    queuedBytes -= last.webSocketFrame.count
+    counts.conflated += subscribers.count
+    messages.conflated(last.position.sequence)
+    return true
   }
 
   /// Sends everything that waits to everybody, at once.
@@ -193,6 +212,7 @@ final class ChannelRoom {
     }
     let next = FanOutPass([first] + more, from: nextNumber - queue.count)
     queue.removeFirst(next.broadcasts.count)
+    queuedBytes -= next.message.count
     audience.begin()
     passBegan = hub.fanOut.now
     pass = next

@@ -8,7 +8,7 @@ enum Handshake {
   /// Bytes of an answer's head at most.
   static let largest = 4_096
 
-  static func request(path: String, host: String) -> [UInt8] {
+  static func request(path: String, host: String, headers: [(String, String)] = []) -> [UInt8] {
     Array(
       """
       GET \(path) HTTP/1.1\r
@@ -19,7 +19,7 @@ enum Handshake {
       Sec-WebSocket-Version: 13\r
       Sec-WebSocket-Protocol: touchline.v1\r
       User-Agent: touchline-soak\r
-      \r
+      \(headers.map { "\($0): \($1)\r\n" }.joined())\r
 
       """.utf8)
   }

@@ -2,7 +2,7 @@
 // an epoll set of its own, and that set's descriptor is readable when one of its connections is (epoll(7): "an epoll file
 // descriptor is itself poll/epoll/selectable"), so that it joins any loop that can watch a descriptor.
 
-import CEpoll
+import CLinux
 import Glibc
 
 /// What a swarm tells of its connections. Each is known by the tag that it was given.
@@ -15,12 +15,12 @@ public protocol SwarmHandler: AnyObject {
   func closed(_ connection: Swarm.ID, tag: Int, code: UInt16?, problem: String?, wasOpen: Bool)
 }
 
-/// Many WebSocket connections to one server, without TLS. Confined to one thread.
+/// Many WebSocket connections to one server. Confined to one thread.
 public final class Swarm {
   /// A connection. An id is never used again.
   public struct ID: Hashable, Sendable {
-    fileprivate let slot: Int
-    fileprivate let generation: Int
+    let slot: Int
+    let generation: Int
   }
 
   /// Why a swarm can't be made or a server's name not be found.
@@ -29,11 +29,24 @@ public final class Swarm {
     public let description: String
   }
 
-  private struct Link {
+  /// How a swarm speaks TLS.
+  public struct Security: Sendable {
+    /// A PEM file of the authorities that are trusted; nil for the system's.
+    public var authority: String?
+
+    /// Trusts the authorities of a file, or the system's.
+    public init(authority: String? = nil) { self.authority = authority }
+  }
+
+  struct Link {
     var descriptor: Int32
     var generation: Int
     var tag: Int
+    /// TLS, on a secure connection.
+    var secure: SwarmTLSSession?
     var isConnected = false
+    /// Whether bytes of ours may be written: after TLS' handshake, where there is one.
+    var isReady = false
     var isOpen = false
     var isPaused = false
     /// What came of a message that isn't whole.
@@ -47,32 +60,32 @@ public final class Swarm {
   public let descriptor: Int32
   /// Told what happens.
   public weak var handler: (any SwarmHandler)?
-  /// Bytes that were received.
-  public private(set) var receivedBytes = 0
 
-  private var links: [Link?] = []
+  var links: [Link?] = []
+  var room = [UInt8](repeating: 0, count: 131_072)
+  var events = [epoll_event](repeating: epoll_event(), count: 512)
   private var free: [Int] = []
   private var generation = 0
-  private var room = [UInt8](repeating: 0, count: 131_072)
-  private var events = [epoll_event](repeating: epoll_event(), count: 512)
   private var mask: UInt32 = 0x9E37_79B9
   private let address: sockaddr_storage
   private let addressLength: socklen_t
   private let host: String
+  private let tls: SwarmTLS?
 
   /// The smallest receive buffer that Linux makes is 2,304 bytes; 536 is the smallest segment that all of IPv4 takes (RFC
   /// 879).
   private static let narrow: (receiveBuffer: Int32, segment: Int32) = (2_304, 536)
-  private static let readable = UInt32(EPOLLIN.rawValue)
-  private static let writable = UInt32(EPOLLOUT.rawValue)
-  private static let broken = UInt32(EPOLLERR.rawValue | EPOLLHUP.rawValue)
 
   /// Makes a swarm for one server.
   ///
-  /// - Throws: when the host has no address, or the system gives no epoll descriptor.
-  public init(host: String, port: UInt16) throws(Failure) {
-    (address, addressLength) = try Self.resolve(host, port)
+  /// - Parameter security: how it speaks TLS; nil for not at all.
+  /// - Throws: when the host has no address, the authority's file can't be used, or the system gives no epoll descriptor.
+  public init(host: String, port: UInt16, security: Security? = nil) throws(Failure) {
+    let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+    (address, addressLength) = try Self.resolve(name, port)
     self.host = "\(host):\(port)"
+    tls =
+      if let security { try SwarmTLS(host: name, authority: security.authority) } else { nil }
     descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
     guard descriptor >= 0 else { throw Failure(description: "no epoll descriptor: \(Self.lastError)") }
   }
@@ -82,7 +95,7 @@ public final class Swarm {
     Glibc.close(descriptor)
   }
 
-  private static var lastError: String { String(cString: strerror(errno)) }
+  static var lastError: String { String(cString: strerror(errno)) }
 
   private static func resolve(
     _ host: String, _ port: UInt16
@@ -90,8 +103,7 @@ public final class Swarm {
     var hints = addrinfo()
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     var found: UnsafeMutablePointer<addrinfo>?
-    let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
-    guard getaddrinfo(name, String(port), &hints, &found) == 0, let first = found,
+    guard getaddrinfo(host, String(port), &hints, &found) == 0, let first = found,
       let address = first.pointee.ai_addr
     else { throw Failure(description: "\(host) has no address") }
     defer { freeaddrinfo(first) }
@@ -109,9 +121,12 @@ public final class Swarm {
   ///
   /// - Parameters:
   ///   - path: encoded, with its query.
+  ///   - headers: further ones of the handshake, such as a token; no line breaks in them.
   ///   - isNarrow: whether the kernel is to keep little for a reader that doesn't read, so that the server notices soon.
   /// - Returns: nil when the system gives no descriptor, or the connection is refused at once.
-  public func connect(path: String, tag: Int, isNarrow: Bool = false) -> ID? {
+  public func connect(
+    path: String, tag: Int, headers: [(String, String)] = [], isNarrow: Bool = false
+  ) -> ID? {
     let socket = Glibc.socket(
       Int32(address.ss_family), Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue),
       0)
@@ -130,7 +145,8 @@ public final class Swarm {
     let connected = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(socket, $0, addressLength) }
     }
-    guard connected == 0 || errno == EINPROGRESS else {
+    let secure = tls?.session(on: socket)
+    guard connected == 0 || errno == EINPROGRESS, tls == nil || secure != nil else {
       Glibc.close(socket)
       return nil
     }
@@ -138,8 +154,9 @@ public final class Swarm {
     let slot = free.popLast() ?? links.count
     if slot == links.count { links.append(nil) }
     let id = ID(slot: slot, generation: generation)
-    var link = Link(descriptor: socket, generation: generation, tag: tag, interest: Self.writable)
-    link.pending = Handshake.request(path: path, host: host)
+    var link = Link(
+      descriptor: socket, generation: generation, tag: tag, secure: secure, interest: Self.writable)
+    link.pending = Handshake.request(path: path, host: host, headers: headers)
     links[slot] = link
     control(EPOLL_CTL_ADD, id)
     return id
@@ -174,7 +191,7 @@ public final class Swarm {
     remove(id)
   }
 
-  private subscript(_ id: ID) -> Link? {
+  subscript(_ id: ID) -> Link? {
     guard id.slot < links.count, let link = links[id.slot], link.generation == id.generation else {
       return nil
     }
@@ -188,139 +205,14 @@ public final class Swarm {
     free.append(id.slot)
   }
 
-  private func fail(_ id: ID, code: UInt16? = nil, _ problem: String? = nil) {
+  func fail(_ id: ID, code: UInt16? = nil, _ problem: String? = nil) {
     guard let link = self[id] else { return }
     remove(id)
     handler?.closed(id, tag: link.tag, code: code, problem: problem, wasOpen: link.isOpen)
   }
 
-  private func nextMask() -> UInt32 {
+  func nextMask() -> UInt32 {
     mask = mask &* 1_664_525 &+ 1_013_904_223
     return mask
-  }
-
-  // MARK: The kernel
-
-  private func control(_ operation: Int32, _ id: ID) {
-    guard let link = self[id] else { return }
-    var event = epoll_event()
-    event.events = link.interest
-    event.data.u64 = UInt64(UInt32(id.slot)) | UInt64(UInt32(truncatingIfNeeded: id.generation)) << 32
-    epoll_ctl(descriptor, operation, link.descriptor, &event)
-  }
-
-  private func updateInterest(_ id: ID) {
-    guard let link = self[id] else { return }
-    let interest =
-      (link.isPaused || !link.isConnected ? 0 : Self.readable)
-      | (link.pending.isEmpty ? 0 : Self.writable)
-    guard interest != link.interest else { return }
-    links[id.slot]?.interest = interest
-    control(EPOLL_CTL_MOD, id)
-  }
-
-  /// Takes what the kernel has. Bounded, so that timers of the loop get their turn.
-  public func turn() {
-    let most = Int32(events.count)
-    let count = Int(epoll_wait(descriptor, &events, most, 0))
-    guard count > 0 else { return }
-    for index in 0..<count {
-      let event = events[index]
-      let slot = Int(event.data.u64 & 0xFFFF_FFFF)
-      guard slot < links.count, let link = links[slot],
-        UInt32(truncatingIfNeeded: link.generation) == UInt32(event.data.u64 >> 32)
-      else { continue }
-      let id = ID(slot: slot, generation: link.generation)
-      if event.events & Self.writable != 0 || !link.isConnected { flush(id) }
-      if event.events & Self.readable != 0 {
-        read(id)
-      } else if event.events & Self.broken != 0 {
-        fail(id, link.isConnected ? "connection reset" : "connection refused")
-      }
-    }
-  }
-
-  private func write(_ bytes: [UInt8], on id: ID) {
-    guard let link = self[id] else { return }
-    guard link.pending.isEmpty else {
-      links[id.slot]?.pending += bytes
-      return
-    }
-    let sent = bytes.withUnsafeBytes {
-      Glibc.send(link.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-    }
-    // An error shows up on reading, too.
-    guard sent < bytes.count, sent >= 0 || errno == EAGAIN else { return }
-    links[id.slot]?.pending = Array(bytes[max(0, sent)...])
-    updateInterest(id)
-  }
-
-  private func flush(_ id: ID) {
-    guard let link = self[id] else { return }
-    if !link.isConnected {
-      var problem: Int32 = 0
-      var size = socklen_t(MemoryLayout<Int32>.size)
-      getsockopt(link.descriptor, SOL_SOCKET, SO_ERROR, &problem, &size)
-      guard problem == 0 else { return fail(id, String(cString: strerror(problem))) }
-      links[id.slot]?.isConnected = true
-    }
-    let bytes = link.pending
-    links[id.slot]?.pending = []
-    if !bytes.isEmpty { write(bytes, on: id) }
-    updateInterest(id)
-  }
-
-  private func read(_ id: ID) {
-    guard let link = self[id], !link.isPaused else { return }
-    let kept = link.partial.count
-    guard kept < room.count / 2 else { return fail(id, "an answer that never ends") }
-    if kept > 0 {
-      room.replaceSubrange(0..<kept, with: link.partial)
-      links[id.slot]?.partial = []
-    }
-    let count = room.withUnsafeMutableBytes { buffer in
-      recv(link.descriptor, buffer.baseAddress.map { $0 + kept }, buffer.count - kept, 0)
-    }
-    guard count > 0 else {
-      if count < 0, errno == EAGAIN || errno == EINTR {
-        links[id.slot]?.partial = Array(room[..<kept])
-        return
-      }
-      return fail(id, count == 0 ? "connection closed" : Self.lastError)
-    }
-    receivedBytes += count
-    take(kept + count, id)
-  }
-
-  /// Takes apart what stands at the beginning of the room.
-  private func take(_ end: Int, _ id: ID) {
-    var start = 0
-    if self[id]?.isOpen == false {
-      guard let answer = Handshake.read(room[..<end]) else {
-        guard end <= Handshake.largest else { return fail(id, "no WebSocket handshake was answered") }
-        links[id.slot]?.partial = Array(room[..<end])
-        return
-      }
-      guard answer.isOpen, let tag = self[id]?.tag else { return fail(id, "answered \(answer.status)") }
-      links[id.slot]?.isOpen = true
-      start = answer.end
-      handler?.opened(id, tag: tag)
-    }
-    do throws(BrokenFrame) {
-      while let link = self[id], let frame = try FrameReader.read(room, from: start, to: end) {
-        start = frame.end
-        switch frame.message {
-        case .text(let data): handler?.received(room[data], id, tag: link.tag)
-        case .ping(let data): write(FrameReader.frame(opcode: 10, room[data], mask: nextMask()), on: id)
-        case .pong: break
-        case .close(let code):
-          write(FrameReader.frame(opcode: 8, [], mask: nextMask()), on: id)
-          return fail(id, code: code)
-        }
-      }
-    } catch {
-      return fail(id, error.problem)
-    }
-    if start < end, self[id] != nil { links[id.slot]?.partial = Array(room[start..<end]) }
   }
 }

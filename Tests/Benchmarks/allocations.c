@@ -1,6 +1,6 @@
 // Counts what a program allocates, for LD_PRELOAD: the sum is in the file that ALLOCATIONS names, as a 64-bit number.
 //
-//   gcc -O2 -shared -fPIC -o allocations.so Benchmarks/allocations.c
+//   gcc -O2 -shared -fPIC -o allocations.so Tests/Benchmarks/allocations.c
 //   ALLOCATIONS=/tmp/count LD_PRELOAD=./allocations.so touchline serve …; od -An -td8 /tmp/count
 #define _GNU_SOURCE
 #include <fcntl.h>

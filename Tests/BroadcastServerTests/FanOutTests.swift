@@ -1,4 +1,5 @@
 import BroadcastServer
+import Foundation
 import TestSupport
 import Testing
 
@@ -76,5 +77,57 @@ import Testing
       #expect(seen == seen.sorted() && Set(seen).count == seen.count)
       #expect(seen.count < last, "the kernel swallowed everything: publish more")
     }
+  }
+
+  @Test("over TLS a subscriber whose socket is full in the middle gets whole frames, in order")
+  func cutInTheMiddleOverTLS() async throws {
+    let folder = try TestFolder()
+    let server = try ServerFixture {
+      $0.definitions = [try unlimited("final")]
+      $0.tlsFolder = folder.path
+    }
+    let port = try #require(server.securePort)
+    let slow = try RunningProgram(
+      URL(fileURLWithPath: "/usr/bin/python3"),
+      [
+        "-c",
+        """
+        import json, socket, ssl, sys
+        raw = socket.socket(); raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096); raw.connect(("127.0.0.1", \(port)))
+        context = ssl.create_default_context(); context.check_hostname = False; context.verify_mode = ssl.CERT_NONE
+        s = context.wrap_socket(raw)
+        s.sendall(b"GET /v1/channels/final/events HTTP/1.1\\r\\nHost: x\\r\\nUpgrade: websocket\\r\\n"
+          b"Connection: Upgrade\\r\\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\\r\\nSec-WebSocket-Version: 13\\r\\n\\r\\n")
+        stream = s.makefile("rb")
+        while stream.readline() != b"\\r\\n": pass
+        def frame():
+          n = stream.read(2)[1]
+          if n == 126: n = int.from_bytes(stream.read(2), "big")
+          return json.loads(stream.read(n))
+        print(frame()["type"], flush=True)
+        last = int(sys.stdin.readline())
+        seq = 0
+        while seq != last:
+          seq = frame()["seq"]; print(seq)
+        """,
+      ])
+    #expect(try await slow.lines(1) == ["subscribed"])
+    let quick = try SubscriberSocket(server, streamOf: "final")
+    _ = try quick.receive("subscribed")
+    let publisher = try SubscriberSocket(sessionOn: server)
+    var last = 0
+    for _ in 0..<160 {
+      publisher.socket.write(
+        (last + 1...last + 10).flatMap { clientFrame(1, Array(publish($0, pad: 4_500).utf8)) })
+      for _ in 0..<10 { _ = try publisher.receive("published") }
+      #expect(try numbers(quick, 10) == Array(last + 1...last + 10))
+      last += 10
+    }
+    slow.send("\(last)\n")
+    let seen = try await slow.ending().lines.dropFirst().compactMap { Int($0) }
+    #expect(seen.last == last && seen == seen.sorted() && Set(seen).count == seen.count)
+    #expect(seen.count < last, "the kernel swallowed everything: publish more")
+    server.shutDown()
+    try server.waitForEnd()
   }
 }

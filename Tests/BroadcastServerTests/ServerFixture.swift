@@ -19,11 +19,15 @@ final class ServerFixture: @unchecked Sendable {
     var origins: Set<String>?
     var limits = ServerLimits()
     var handshakeSeconds = Limits.handshakeSeconds
+    /// Where the development authority is; with it there is a port with TLS as well.
+    var tlsFolder: String?
     /// Changes whatever else is to be different.
     var settings: @Sendable (inout ServerConfiguration) -> Void = { _ in }
   }
 
   let port: UInt16
+  /// The port with TLS, if there is one.
+  let securePort: UInt16?
   /// Every line of the server's log, such as `warning channel final: …`.
   let log: Box<[String]>
   private let remote: LoopRemote
@@ -32,6 +36,7 @@ final class ServerFixture: @unchecked Sendable {
 
   private struct Started {
     let port: UInt16
+    let securePort: UInt16?
     let remote: LoopRemote
     let server: Unchecked<BroadcastServer>
   }
@@ -48,7 +53,8 @@ final class ServerFixture: @unchecked Sendable {
         let loop = try EventLoop()
         var configuration = ServerConfiguration()
         configuration.listen.port = setup.port
-        configuration.providerListen = nil
+        configuration.providerListen = setup.tlsFolder.map { _ in ListenAddress(port: 0) }
+        configuration.tlsFolder = setup.tlsFolder
         configuration.keepAlive = setup.keepAlive
         configuration.keys = setup.keys
         configuration.strictness = setup.strictness
@@ -62,7 +68,9 @@ final class ServerFixture: @unchecked Sendable {
             log.change { $0.append("\(entry.level) \(entry.message)") }
           })
         started.value = .success(
-          Started(port: server.port, remote: loop.remote, server: Unchecked(server)))
+          Started(
+            port: server.port, securePort: server.providerPort, remote: loop.remote,
+            server: Unchecked(server)))
         loop.run()
       } catch {
         started.value = .failure(error)
@@ -73,7 +81,8 @@ final class ServerFixture: @unchecked Sendable {
     thread.start()
     let result = try #require(try started.wait("the server to listen") { $0 != nil }).get()
     started.value = nil
-    (port, remote, server) = (result.port, result.remote, result.server)
+    (port, securePort) = (result.port, result.securePort)
+    (remote, server) = (result.remote, result.server)
     (self.log, self.ended) = (log, ended)
   }
 

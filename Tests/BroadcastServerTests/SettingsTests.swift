@@ -106,7 +106,7 @@ import Testing
     ])
     #expect(
       found.problems.map(\.description) == [
-        "TOUCHLINE_LOGLEVEL: is no variable of touchline; did you mean \"TOUCHLINE_LOG_LEVEL\"?; unset it, or correct its name"
+        "TOUCHLINE_LOGLEVEL: is no variable of touchline; unset it, or correct its name; did you mean \"TOUCHLINE_LOG_LEVEL\"?"
       ])
     #expect(found.configuration.keys == nil)
   }

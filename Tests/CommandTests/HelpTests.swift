@@ -6,7 +6,7 @@ import Testing
 struct HelpTests {
   static let commands = [
     "serve", "channel", "publish", "play", "watch", "intents", "requests", "check", "token", "trust",
-    "soak", "completion", "man",
+    "soak", "health", "completion", "man",
   ]
 
   @Test("--help tells on standard output what a command takes, with an example", arguments: commands)

@@ -5,13 +5,13 @@ import Testing
 @Suite("/metrics")
 struct MetricsTests {
   /// deploy/setup --tests unpacks it: installing the package would begin to scrape.
-  private static let promtool = [".build/tools/usr/bin/promtool", "/usr/bin/promtool"].map { path in
+  private static let checker = [".build/tools/usr/bin/promtool", "/usr/bin/promtool"].map { path in
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
     return URL(fileURLWithPath: path, relativeTo: root)
   }.first { FileManager.default.isExecutableFile(atPath: $0.path) }
 
-  @Test("promtool finds nothing wrong with them", .enabled(if: promtool != nil, "promtool isn't there"))
+  @Test("promtool finds nothing wrong with them", .enabled(if: checker != nil, "promtool isn't there"))
   func promtool() async throws {
     try await withServer { server in
       try await server.succeed("channel", "create", "final")
@@ -22,7 +22,7 @@ struct MetricsTests {
         URL(fileURLWithPath: "/usr/bin/curl"), ["-sS", "--fail", "\(server.address)/metrics"])
       let metrics = try await curl.ending()
       #expect(metrics.output.contains("touchline_deliveries_total 1\n"), "\(metrics.output)\(metrics.errors)")
-      let check = try RunningProgram(try #require(Self.promtool), ["check", "metrics"])
+      let check = try RunningProgram(try #require(Self.checker), ["check", "metrics"])
       check.send(metrics.output)
       check.closeInput()
       let ending = try await check.ending()

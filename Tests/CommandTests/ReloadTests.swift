@@ -16,6 +16,7 @@ struct ReloadTests {
     }
 
     /// Reloads, and waits for a line of the log.
+    @discardableResult
     func reload(_ line: String) async throws -> String {
       server.program.signal(SIGHUP)
       return try await server.program.notice(line)
@@ -72,7 +73,8 @@ struct ReloadTests {
       try await served.server.program.notice("the settings were read again: log-level info -> debug")
       let third = try await served.server.run("channel", "show", "third")
       #expect(third.code == 1)
-      try await served.server.program.notice(" debug ")
+      try await served.server.succeed("publish", "final", "--state", #"{"n":1}"#)
+      try await served.server.program.notice(" debug request publish ")
     }
   }
 

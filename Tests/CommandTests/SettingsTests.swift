@@ -83,7 +83,7 @@ struct CheckConfigTests {
       #expect(ending.code == 1 && ending.output == "")
       for part in [
         "touchline.json:2:3: error: chanels: is no key of a configuration; did you mean \"channels\"?",
-        "TOUCHLINE_LOGLEVEL: is no variable of touchline; did you mean \"TOUCHLINE_LOG_LEVEL\"?",
+        "TOUCHLINE_LOGLEVEL: is no variable of touchline; unset it, or correct its name; did you mean \"TOUCHLINE_LOG_LEVEL\"?",
         "--ping-seconds is \"soon\"; a number of seconds from 0.1 to 86400 was expected",
         "TOUCHLINE_METRICS_TOKEN: /nowhere: can't be read",
         "--listen: 0.0.0.0:0 can be reached from other machines",

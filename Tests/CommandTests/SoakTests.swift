@@ -71,6 +71,103 @@ struct SoakTests {
     }
   }
 
+  private struct Cost: Decodable {
+    struct Process: Decodable {
+      let name: String
+      let share: Double
+      let max_resident_bytes: Int
+    }
+    struct Soak: Decodable { let processes: [Process] }
+    let soak_cost: Soak
+  }
+
+  @Test("with several processes, over TLS, the verdict and the sums are those of all of them")
+  func processes() async throws {
+    try await withFolder { folder in
+      let ending = try await Touchline.run(
+        Self.short + ["--processes", "3", "--tls", "--report", folder.url.path])
+      #expect(ending.code == 0, "\(ending.output)\(ending.errors)")
+      #expect(ending.output.contains("60 activities in 3 processes on 4 channels"))
+      let json = folder.url.appendingPathComponent("report.json")
+      try await validate(json)
+      let report = try JSONDecoder().decode(Report.self, from: Data(contentsOf: json))
+      #expect(report.totals.deliveries > 0 && report.totals.faults["server restarted"] == 1)
+      let cost = try JSONDecoder().decode(Cost.self, from: Data(contentsOf: json)).soak_cost
+      #expect(cost.processes.map(\.name) == ["judge", "part 0", "part 1", "part 2"])
+      #expect(cost.processes.allSatisfy { $0.share > 0 && $0.max_resident_bytes > 1_000_000 })
+    }
+  }
+
+  @Test("a server that checks tokens is shown a provider's, over TLS; without one the soak fails and says so")
+  func tokens() async throws {
+    try await withFolder { folder in
+      let made = try await Touchline.run([
+        "token", "new-key", "--dir", folder.path("keys"), "--team", "TEAM123456", "--app",
+        "com.example.scores",
+      ])
+      let key = try #require(made.lines.first { $0.hasSuffix(".p8") }?.split(separator: " ").last)
+      let server = try Touchline.start([
+        "serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--keys", folder.path("keys"),
+        "--tls",
+        "--tls-dir", folder.path("tls"),
+      ])
+      let port = try #require(try await server.lines(1)[0].split(separator: ":").last)
+      let words = [
+        "soak", "--server", "https://127.0.0.1:\(port)", "--ca", folder.path("tls/ca.pem"), "--duration", "2",
+        "--subscribers", "12", "--rate", "5", "--seed", "3",
+      ]
+      for more in [["--key", String(key)], ["--key", String(key), "--processes", "2"]] {
+        let ending = try await Touchline.run(words + more)
+        #expect(ending.code == 0 && ending.output.contains("passed: "), "\(ending.output)\(ending.errors)")
+      }
+      let stranger = try await Touchline.run(words)
+      #expect(stranger.code == 1 && stranger.errors.contains("provider token"), "\(stranger.errors)")
+      let untrusted = try await Touchline.run(
+        ["soak", "--server", "https://127.0.0.1:\(port)", "--ca", folder.path("keys/teams.json")]
+          + words.dropFirst(5))
+      #expect(untrusted.code == 1 && untrusted.errors.contains("teams.json"), "\(untrusted.errors)")
+      server.signal(SIGTERM)
+      #expect(try await server.ending().code == 0)
+    }
+  }
+
+  /// The children of a process (proc(5), "children").
+  private func children(of pid: Int32) throws -> [Int32] {
+    let text = try String(contentsOfFile: "/proc/\(pid)/task/\(pid)/children", encoding: .utf8)
+    return text.split(separator: " ").compactMap { Int32($0) }
+  }
+
+  /// Whether a process has ended; one that nobody has waited for yet has, too.
+  private func hasEnded(_ pid: Int32) -> Bool {
+    guard let text = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8) else { return true }
+    return text.split(separator: ")").last?.split(separator: " ").first == "Z"
+  }
+
+  @Test("a soak that is killed leaves no process behind")
+  func killed() async throws {
+    let program = try Touchline.start([
+      "soak", "--duration", "10m", "--subscribers", "8", "--seed", "3", "--processes", "2",
+    ])
+    _ = try await program.lines(2)
+    let children = try children(of: program.processIdentifier)
+    #expect(children.count == 3 && !children.contains(where: hasEnded))
+    program.signal(SIGKILL)
+    try await eventually("the end of \(children)") { children.allSatisfy(hasEnded) ? () : nil }
+    // What it could not remove any more.
+    let left = "touchline-soak-\(program.processIdentifier)"
+    try? FileManager.default.removeItem(
+      at: FileManager.default.temporaryDirectory.appendingPathComponent(left))
+  }
+
+  @Test("a server whose parent has ended before it could ask to be told doesn't start")
+  func orphan() async throws {
+    let ending = try await Touchline.run([
+      "serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--end-with", "1",
+    ])
+    #expect(ending.code == 1 && ending.output == "")
+    #expect(ending.errors.contains("--end-with names, is not the one that started this one"))
+  }
+
   @Test("a condition of --fail-on that is met exits 1 and says so")
   func failOn() async throws {
     let ending = try await Touchline.run(
@@ -95,7 +192,9 @@ struct SoakTests {
       (["--server", "http://scores.example:80"], "add --allow-remote scores.example"),
       (["--server", "http://scores.example:80", "--allow-remote", "other.example"], "name the same host"),
       (["--allow-remote", "scores.example"], "--allow-remote goes with --server"),
-      (["--server", "https://127.0.0.1:8443"], "without TLS"),
+      (["--server", "https://127.0.0.1:8443", "--tls"], "--tls is for the soak's own server"),
+      (["--key", "AuthKey_ABC123DEFG.p8"], "--key goes with --server"),
+      (["--processes", "0"], "how many, from 1 to 64, was expected"),
       (["--server", "http://127.0.0.1:1", "--restart-server", "1"], "leave out --server"),
       (["--channels", "9", "--subscribers", "3"], "at least one a channel"),
       (["--mix", "10=x"], "weights such as 10=6,5=3,1=1 was expected"),

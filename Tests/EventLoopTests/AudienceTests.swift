@@ -60,6 +60,24 @@ import Testing
     }
   }
 
+  @Test("who comes while more waits behind the pass hears none of it, and who is served apart not again")
+  func publishedMeanwhile() throws {
+    let loop = try EventLoop()
+    var room = Room(audience: Audience(loop: loop))
+    for _ in 0..<20 { room.join() }
+    room.audience.begin()
+    room.serve(0..<1)
+    // Number 1 is published while the pass with number 0 goes on.
+    room.next = 2
+    room.join()
+    #expect(room.audience.catchUp(at: 19, next: 2) == 0)
+    while !room.audience.isServed { room.serve(0..<1) }
+    room.audience.begin()
+    while !room.audience.isServed { room.serve(1..<2) }
+    #expect(room.members[0].heard == [0, 1])
+    #expect(room.members[19].heard == [] && room.members[20].heard == [])
+  }
+
   @Test("exceptions end a slice before its time is over")
   func exceptions() throws {
     let loop = try EventLoop()
@@ -83,5 +101,20 @@ import Testing
     room.audience.begin()
     room.serve(0..<2)
     #expect(room.members.map(\.heard) == [[0, 1], [], [0, 1]])
+  }
+
+  @Test("who comes, or is served apart, while several passes wait hears nothing of them")
+  func behindSeveralPasses() throws {
+    let loop = try EventLoop()
+    var room = Room(audience: Audience(loop: loop))
+    for _ in 0..<2 { room.join() }
+    room.next = 6
+    #expect(room.audience.catchUp(at: 1, next: 6) == 0)
+    room.join()
+    for numbers in [0..<2, 2..<4, 4..<6, 6..<7] {
+      room.audience.begin()
+      while !room.audience.isServed { room.serve(numbers) }
+    }
+    #expect(room.members.map(\.heard) == [[0, 1, 2, 3, 4, 5, 6], [6], [6]])
   }
 }

@@ -132,6 +132,43 @@ import Testing
     #expect(output.hasPrefix("Reused"))
   }
 
+  @Test("a ticket is good after a reload and on another port, and not for another certificate or authority")
+  func ticketsAndReloads() throws {
+    let server = try secureServer()
+    defer { server.stop() }
+    let twin = try secureServer()
+    defer { twin.stop() }
+    let folder = try run("/bin/mktemp", ["-d"]).trimmingCharacters(in: .whitespacesAndNewlines)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    func ask(_ port: UInt16, _ what: String) throws -> String {
+      try run(
+        "/bin/bash",
+        [
+          "-c",
+          """
+          printf 'GET / HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n' | timeout 10 openssl s_client \
+            -connect 127.0.0.1:\(port) -ign_eof \(what) \(folder)/s 2>&1 | grep -oE '^(New|Reused)'
+          """,
+        ])
+    }
+    func reload(_ change: (inout TLSIdentity) -> Void) throws {
+      var identity = certificates.identity
+      change(&identity)
+      let changed = identity
+      try server.loop.on { _ in try server.server?.reload(tls: changed) }
+    }
+    #expect(try ask(server.port, "-sess_out") == "New\n")
+    try reload { _ in }
+    #expect(try ask(server.port, "-sess_in") == "Reused\n")
+    #expect(try ask(twin.port, "-sess_in") == "Reused\n")
+    try reload { $0 = certificates.otherIdentity }
+    #expect(try ask(server.port, "-sess_in") == "New\n")
+    try reload { $0.clientAuthority = .init(certificates: .file(certificates.authority), isRequired: false) }
+    #expect(try ask(server.port, "-sess_in") == "New\n")
+    try reload { _ in }
+    #expect(try ask(server.port, "-sess_in") == "Reused\n")
+  }
+
   @Test("a certificate or key that cannot be used is an error that names the file and the fault")
   func badFiles() throws {
     func fault(_ chain: PEMSource, _ key: PEMSource) throws -> String {

@@ -39,9 +39,19 @@ struct PlanTests {
     #expect(zip(all, all.dropFirst()).allSatisfy { $0.due <= $1.due })
     #expect(all.map(\.number) == Array(1...all.count))
     #expect(abs(all.count - 2_000) < 60)
-    let last = try #require(all.last)
-    #expect(last.step.event == .end && last.due == 1_000)
-    #expect(all.dropLast().allSatisfy { $0.step.event == .update })
+    // One that doesn't know of the end follows it.
+    let last = all.suffix(2).map { ($0.step.event, $0.due) }
+    #expect(last[0] == (.end, 1_000) && last[1] == (.update, 1_001.5))
+    #expect(all.dropLast(2).allSatisfy { $0.step.event == .update })
+    #expect(publications(settings { $0.faults = false }).last?.step.event == .end)
+  }
+
+  @Test("a late feed's timestamps are old, and never those of an alert")
+  func late() {
+    let all = publications(settings { $0.duration = 1_000 })
+    let late = all.filter { $0.step.timestampShift < 0 }
+    #expect(late.count > 10 && late.count < all.count / 20)
+    #expect(late.allSatisfy { $0.step.alert == nil && $0.step.priority == .immediate })
   }
 
   @Test("a burst is as many alerts at priority 10 at one moment")

@@ -18,6 +18,8 @@ struct Recording {
     app: .scores, storagePolicy: .latest,
     budget: FrequencyBudget(capacity: 3, refillPerHour: 3_600),
     windows: DeliveryWindows(considerate: 1, passive: 2))
+  /// Whose connections hold little.
+  var narrow: Set<Int> = [Self.slow]
   var events: [Event] = []
   private var sequence = 0
 
@@ -104,7 +106,8 @@ struct Recording {
   /// What the verifier says of the run.
   func judged() -> Verifier {
     var verifier = Verifier(
-      start: Self.start, channels: [settings], subscribers: [(0, true), (0, false), (0, false)])
+      start: Self.start, channels: [settings],
+      subscribers: (0..<3).map { (0, $0 == 0, narrow.contains($0)) })
     for event in events {
       verifier.advance(to: event.at)
       verifier.observe(event.observation, at: event.at)

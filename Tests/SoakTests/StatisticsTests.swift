@@ -58,9 +58,42 @@ struct StatisticsTests {
       sample.serverResident = second < 150 ? 0 : 1_000 + 10 * second
       return sample
     }
-    let slope = try #require(samples.residentSlopePerHour)
-    #expect(abs(slope - 36_000) < 1e-6)
-    #expect(Array(samples.prefix(100)).residentSlopePerHour == nil)
+    let slope = try #require(samples.residentSlope)
+    #expect(abs(slope.perHour - 36_000) < 1e-6 && slope.seconds == 150)
+    #expect(Array(samples.prefix(100)).residentSlope == nil)
+  }
+
+  @Test("what was before the last restart of the server, and the minute after it, says nothing of its growth")
+  func slopeAfterRestart() throws {
+    let samples = (0...400).map { second in
+      var sample = SoakSample()
+      sample.at = Double(second)
+      sample.serverResident = second < 300 ? 1_000_000 - second : 1_000 + second
+      if second == 240 { sample.event = SoakSample.killed }
+      return sample
+    }
+    let slope = try #require(samples.residentSlope)
+    #expect(abs(slope.perHour - 3_600) < 1e-6 && slope.seconds == 100)
+  }
+
+  @Test(
+    "a process of the soak that uses more than 85 % of a core, or a clock that is late, is said to be the bottleneck"
+  )
+  func bottleneck() {
+    func cost(share: Double, lag: Double, latency: Double) -> SoakCost {
+      SoakCost(
+        processes: [
+          ProcessCost(name: "judge", cpuSeconds: 1, share: 0.2, maxResidentBytes: 100),
+          ProcessCost(name: "part 0", cpuSeconds: 3, share: share, maxResidentBytes: 200),
+        ], deliveries: 2_000_000, lagP99: lag, lagMax: lag, latencyP99: latency)
+    }
+    let good = cost(share: 0.85, lag: 0.05, latency: 0.01)
+    #expect(good.bottleneck == nil)
+    #expect(good.cpuSeconds == 4 && good.cpuMicrosPerDelivery == 2 && good.maxResidentBytes == 300)
+    #expect(cost(share: 0.9, lag: 0, latency: 1).bottleneck?.contains("\"part 0\" used 90 %") == true)
+    #expect(cost(share: 0.1, lag: 0.06, latency: 0.1).bottleneck?.contains("late by 60.0 ms") == true)
+    // A server that is slower still is the bottleneck itself.
+    #expect(cost(share: 0.1, lag: 0.06, latency: 0.2).bottleneck == nil)
   }
 
   @Test(

@@ -89,6 +89,22 @@ struct VerifierTests {
     expect(.gap, recording, subscriber: Recording.returning)
   }
 
+  @Test("a burst makes a narrow connection slow, even of one who reads; fewer messages, or another's, don't")
+  func burst() {
+    let narrow: Set<Int> = [Recording.returning]
+    for (narrow, count, isExcused) in [(narrow, 7, true), (narrow, 5, false), ([], 7, false)] {
+      var recording = Recording()
+      recording.narrow = narrow
+      for index in 0..<count {
+        let isMissed = index == count - 2
+        recording.publish(
+          11 + index, at: 1_030 + Double(index) / 10, window: 1.5,
+          to: isMissed ? [0] : [0, 1])
+      }
+      #expect((recording.judged().counts[.gap] == nil) == isExcused)
+    }
+  }
+
   @Test("an alert conflated away for a slow reader")
   func alertConflated() {
     var recording = Recording()
@@ -186,11 +202,58 @@ struct VerifierTests {
     expect(.stale, recording, subscriber: 0)
   }
 
+  @Test(
+    "a standstill of the soak excuses what it made late, its own length, and nothing that was due after it")
+  func standstill() {
+    for (clock, isExcused) in [(1_014.0, true), (1_014.4, false)] {
+      var recording = Recording()
+      // Two processes of one machine, which stood still together, and once more.
+      recording.note(.lagged(1), 1_013)
+      recording.note(.lagged(0.9), 1_013.1)
+      recording.note(.lagged(0.8), 1_013.95)
+      recording.note(.wentStale(subscriber: 0, staleDate: 1_012.05, clock: clock), clock)
+      recording.events.sort { $0.at < $1.at }
+      #expect((recording.judged().counts[.stale] == nil) == isExcused)
+    }
+    var after = Recording()
+    after.note(.lagged(1), 1_013)
+    after.note(.wentStale(subscriber: 0, staleDate: 1_013.1, clock: 1_013.5), 1_013.5)
+    after.events.sort { $0.at < $1.at }
+    expect(.stale, after, subscriber: 0)
+  }
+
   @Test("a stale flip that comes early")
   func staleEarly() {
     var recording = Recording()
     recording.note(.wentStale(subscriber: 0, staleDate: 1_012, clock: 1_011.9), 1_011.9)
     expect(.stale, recording, subscriber: 0)
+  }
+
+  @Test(
+    "a stale date that passes without a flip, whatever ends the wait: a message, the dismissal, the end of the run"
+  )
+  func neverStale() {
+    for change in [0, 1, 2] {
+      var recording = Recording()
+      recording.change(change == 2 ? 9 : 8, to: Recording.witness) { arrival, _, _ in
+        arrival.staleDate = change == 2 ? 1_016 : 1_010
+      }
+      if change == 1 { recording.note(.leaving(subscriber: Recording.witness), 1_011) }
+      if change == 2 { recording.lose(10, to: Recording.witness) }
+      recording.events.sort { $0.at < $1.at }
+      recording.events.removeAll { if case .wentStale = $0.observation { true } else { false } }
+      expect(.stale, recording, subscriber: Recording.witness)
+    }
+  }
+
+  @Test("a stale date that is replaced in time, or passes on a clock that was set back, needs no flip")
+  func replacedStaleDate() {
+    var recording = Recording()
+    recording.change(8, to: Recording.witness) { arrival, _, _ in arrival.staleDate = 1_015.2 }
+    recording.change(8, to: Recording.returning) { arrival, _, _ in arrival.staleDate = 1_010 }
+    recording.note(.clockJumped(subscriber: Recording.returning, to: 1_000), 1_009.5)
+    recording.events.sort { $0.at < $1.at }
+    #expect(recording.judged().counts[.stale] == nil)
   }
 
   @Test("a flip at the moment of a clock's jump is on time")
@@ -225,6 +288,46 @@ struct VerifierTests {
     recording.lose(2, to: Recording.returning)
     recording.lose(3, to: Recording.returning)
     #expect(recording.judged().counts[.newest] == nil)
+  }
+
+  @Test("a channel that stores and counts anew, or from an older number")
+  func forgotten() {
+    for position in [StreamPosition(epoch: "f", sequence: 7), Recording.place(5)] {
+      var recording = Recording()
+      recording.note(.disconnected(subscriber: Recording.returning), 1_011)
+      recording.note(
+        .subscribed(subscriber: Recording.returning, position: position, resumed: Recording.place(8)), 1_012)
+      recording.events.sort { $0.at < $1.at }
+      expect(.forgotten, recording, subscriber: Recording.returning)
+    }
+  }
+
+  @Test("a channel that stores nothing may count anew")
+  func anew() {
+    var recording = Recording()
+    recording.settings.storagePolicy = .none
+    recording.note(.disconnected(subscriber: Recording.returning), 1_011)
+    recording.note(
+      .subscribed(
+        subscriber: Recording.returning, position: StreamPosition(epoch: "f", sequence: 0), resumed: nil),
+      1_012)
+    recording.events.sort { $0.at < $1.at }
+    #expect(recording.judged().counts[.forgotten] == nil)
+  }
+
+  @Test("a message that a dismissed card shows before it has left its channel")
+  func shownWhileLeaving() {
+    var recording = Recording()
+    recording.note(.leaving(subscriber: Recording.slow), 1_008.3)
+    recording.events.sort { $0.at < $1.at }
+    expect(.afterDismissal, recording, subscriber: Recording.slow, sequence: 7)
+  }
+
+  @Test("an end that was accepted shortly before the run's end and reaches nobody")
+  func endLost() {
+    var recording = Recording()
+    recording.send(11, at: 1_055, priority: .considerate, isAlert: false, isEnd: true, outcome: .windowed)
+    expect(.alertLost, recording)
   }
 
   @Test("a message after the dismissal")

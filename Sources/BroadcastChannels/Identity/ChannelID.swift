@@ -24,7 +24,7 @@ public struct ChannelID: Sendable, Hashable, CustomStringConvertible {
   /// start, and two in a row.
   public static func random(using generator: inout some RandomNumberGenerator) -> ChannelID {
     while true {
-      let bytes = (0..<Limits.channelIDBytes).map { _ in UInt8.random(in: 0...255, using: &generator) }
+      let bytes = generator.bytes(Limits.channelIDBytes)
       let text = Data(bytes).base64EncodedString()
       if !text.hasPrefix("/"), !text.contains("//"), let id = ChannelID(text) { return id }
     }
@@ -146,12 +146,16 @@ extension UUID {
 
   /// A version-4 UUID in lower case, from a generator that a simulation can seed.
   static func random(using generator: inout some RandomNumberGenerator) -> String {
-    var bytes = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    var bytes = generator.bytes(16)
     bytes[6] = bytes[6] & 0x0F | 0x40
     bytes[8] = bytes[8] & 0x3F | 0x80
-    let digits = bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }
-    let groups = [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { digits[$0].joined() }
-    return groups.joined(separator: "-")
+    let digits = Array("0123456789abcdef".utf8)
+    var text: [UInt8] = []
+    for (index, byte) in bytes.enumerated() {
+      if [4, 6, 8, 10].contains(index) { text.append(UInt8(ascii: "-")) }
+      text += [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+    }
+    return String(decoding: text, as: UTF8.self)
   }
 }
 
@@ -170,4 +174,17 @@ public struct UniqueID: Sendable, Hashable, CustomStringConvertible {
 
   /// The text.
   public var description: String { text }
+}
+
+extension RandomNumberGenerator {
+  /// Random bytes, eight a draw: from the system's generator each draw is a system call, and each message has an id.
+  mutating func bytes(_ count: Int) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count + 7)
+    while bytes.count < count {
+      let drawn = next()
+      for shift in stride(from: 0, to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: drawn >> shift)) }
+    }
+    return Array(bytes.prefix(count))
+  }
 }

@@ -9,7 +9,10 @@ public struct JSONText: Sendable, Hashable {
 
   /// Keeps a text that is known to be JSON, or JSON with comments.
   public init(compacting bytes: some Sequence<UInt8>) {
+    // As an array, because from another module this is a call a byte otherwise.
+    let bytes = Array(bytes)
     var compact: [UInt8] = []
+    compact.reserveCapacity(bytes.count)
     var inString = false
     var escaped = false
     var comment = Comment.none
@@ -63,6 +66,8 @@ public struct JSONText: Sendable, Hashable {
 public enum JSONWriter {
   /// A string in quotes, escaped.
   public static func quoted(_ text: String) -> String {
+    // Most texts are ids and names, and a message has a dozen.
+    if text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5C && $0 != 0x7F }) { return "\"\(text)\"" }
     var out = "\""
     for scalar in text.unicodeScalars {
       switch scalar {

@@ -40,10 +40,8 @@ public struct PushToken: Sendable, Hashable {
 
   /// As many random bytes as a token has, in hexadecimal: a token, or the secret that proves whose it is.
   public static func randomHex(using generator: inout some RandomNumberGenerator) -> String {
-    (0..<Limits.pushTokenBytes).map { _ in
-      let byte = UInt8.random(in: 0...255, using: &generator)
-      return (byte < 16 ? "0" : "") + String(byte, radix: 16)
-    }.joined()
+    generator.bytes(Limits.pushTokenBytes)
+      .map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
   }
 }
 

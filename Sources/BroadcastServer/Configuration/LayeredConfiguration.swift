@@ -80,7 +80,7 @@ public struct LayeredConfiguration: Sendable {
         take(setting, text, .variable(name))
       } else if !Self.isServiceLink(name, text) {
         let near = Suggestion.phrase(for: name, among: known)
-        let message = "is no variable of touchline\(near); unset it, or correct its name"
+        let message = "is no variable of touchline; unset it, or correct its name\(near)"
         problems.append(
           Problem(source: .variable(name), key: nil, message: message, description: "\(name): \(message)"))
       }

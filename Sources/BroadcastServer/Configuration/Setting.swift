@@ -178,7 +178,7 @@ enum SettingState: Hashable {
     case .none: "-"
     case .text(let text): text
     case .bool(let bool): "\(bool)"
-    case .number(let number): JSONWriter.seconds(number)
+    case .number(let number): Int(exactly: number).map(String.init) ?? "\(number)"
     case .list(let items): items.joined(separator: ",")
     }
   }
@@ -189,7 +189,7 @@ enum SettingState: Hashable {
     case .none: "null"
     case .text(let text): JSONWriter.quoted(text)
     case .bool(let bool): "\(bool)"
-    case .number(let number): JSONWriter.seconds(number)
+    case .number(let number): Int(exactly: number).map(String.init) ?? "\(number)"
     case .list(let items): "[\(items.map(JSONWriter.quoted).joined(separator: ","))]"
     }
   }

@@ -34,11 +34,13 @@ struct ProcessFigures {
   private static let start: Double? = {
     // The name of the program, in parentheses, may have blanks; the start is the 20th word after it.
     guard let name = text("/proc/self/stat").map({ $0.split(separator: ")") })?.last,
-      let ticks = name.split(separator: " ").dropFirst(19).first.flatMap({ Double($0) }),
-      let boot = text("/proc/stat")?.split(separator: "\n").first(where: { $0.hasPrefix("btime ") }),
-      let booted = boot.split(separator: " ").last.flatMap({ Double($0) })
+      let ticks = name.split(separator: " ").dropFirst(19).first.flatMap({ Double($0) })
     else { return nil }
-    return booted + ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
+    // Counted from the boot. /proc/stat tells when that was, but not to a service with ProcSubset=pid.
+    var clock = timespec()
+    guard clock_gettime(CLOCK_BOOTTIME, &clock) == 0 else { return nil }
+    let sinceBoot = Double(clock.tv_sec) + Double(clock.tv_nsec) / 1e9
+    return Date().timeIntervalSince1970 - sinceBoot + ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
   }()
 
   private static func text(_ path: String) -> String? {

@@ -92,6 +92,8 @@ enum Redaction {
   }
 
   private static func withoutDigits(_ part: ArraySlice<UInt8>) -> [UInt8] {
+    // Shorter than any token: so is nearly every word.
+    guard part.count >= tokenDigits else { return Array(part) }
     var kept: [UInt8] = []
     var rest = part
     while !rest.isEmpty {

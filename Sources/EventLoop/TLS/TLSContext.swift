@@ -28,7 +28,13 @@ final class TLSContext {
     SSL_CTX_set_alpn_select_cb(raw, selectProtocol, nil)
     // What throws from here on is followed by deinit: every property has its value.
     try use(chain, named: identity.certificateChain, identity.privateKey)
-    if let authority = identity.clientAuthority { try trust(authority) }
+    var clients: [Certificate] = []
+    if let authority = identity.clientAuthority { clients = try trust(authority) }
+    TicketKeys.set(
+      raw, certificate: chain[0], clients: clients,
+      isRequired: identity.clientAuthority?.isRequired ?? false)
+    // One is enough: OpenSSL's default of two is for clients that open several connections at once.
+    SSL_CTX_set_num_tickets(raw, 1)
   }
 
   deinit { SSL_CTX_free(raw) }
@@ -70,15 +76,17 @@ final class TLSContext {
     }
   }
 
-  private func trust(_ authority: TLSIdentity.ClientAuthority) throws(EventLoopError) {
+  private func trust(_ authority: TLSIdentity.ClientAuthority) throws(EventLoopError) -> [Certificate] {
     let store = SSL_CTX_get_cert_store(raw)
-    for certificate in try PEM.certificates(authority.certificates) {
+    let certificates = try PEM.certificates(authority.certificates)
+    for certificate in certificates {
       X509_STORE_add_cert(store, certificate.raw)
       // The names are sent to clients, which choose among their certificates by them.
       SSL_CTX_add_client_CA(raw, certificate.raw)
     }
     let mode = authority.isRequired ? SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT : SSL_VERIFY_PEER
     SSL_CTX_set_verify(raw, mode, nil)
+    return certificates
   }
 }
 

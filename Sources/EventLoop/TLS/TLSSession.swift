@@ -17,7 +17,8 @@ final class TLSSession {
   /// What was written blocks until the peer says something.
   private(set) var writeWaitsForPeer = false
 
-  private let ssl: OpaquePointer
+  /// OpenSSL's own, for those who write to it directly; see ``SecureEnd``.
+  let ssl: OpaquePointer
   private var endIsKnown = false
   private var isBroken = false
 
@@ -129,7 +130,8 @@ final class TLSSession {
     if SSL_shutdown(ssl) < 0 { ERR_clear_error() }
   }
 
-  private func fail() {
+  /// Nothing is read or written any more: after a fatal error OpenSSL must not be asked again (SSL_get_error(3)).
+  func fail() {
     isBroken = true
     ERR_clear_error()
   }

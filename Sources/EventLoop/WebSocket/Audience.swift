@@ -1,9 +1,11 @@
 // Why: fan-out is what this server is for, and a send(2) is nearly all that a delivery costs; so nothing else may happen for
-// each of them. The loop below reads two small arrays and calls send(2): no object, no reference count, no allocation.
-// Whoever can't be written to like that (TLS, an event stream, something pending, a short write) is named to the caller,
-// who asks the connection itself.
+// each of them. The loop below reads two small arrays and calls send(2), or SSL_write(3) with TLS: no object of ours, no
+// reference count, no allocation. Whoever can't be written to like that (an event stream, something pending, a short write) is
+// named to the caller, who asks the connection itself.
 
 import CLibwebsocketsShims
+import COpenSSL
+import COpenSSLShims
 
 /// Who receives the same bytes: a compact table of connections, and how far each of them has been served.
 ///
@@ -16,7 +18,8 @@ public struct Audience {
     public let place: Int
     /// The first number it is owed.
     public let next: Int
-    /// Bytes that its socket took all the same; they are to be followed up by ``Connection/finish(_:from:)``.
+    /// Bytes that its socket, or with TLS its connection, took all the same; they are to be followed up by
+    /// ``Connection/finish(_:from:)``.
     public let taken: Int
   }
 
@@ -24,6 +27,33 @@ public struct Audience {
     var descriptor: Int32
     var ticket: UInt32
     var next: Int
+
+    /// See ``DirectPath/isSecure``.
+    var isSecure: Bool { ticket & 1 == 1 }
+  }
+
+  /// Something that OpenSSL has begun and the connection must go on with.
+  private struct Cut {
+    /// Bytes in one TLS record at most (RFC 8446 section 5.1): what a begun one may hold.
+    private static let recordBytes = 16_384
+
+    let place: Int
+    let next: Int
+    let end: SecureEnd
+    /// Bytes that are written; nil when the connection is broken.
+    let taken: Int?
+
+    /// Gives the begun record to the connection, which must repeat it before anything else.
+    /// - Returns: what is left to the caller; nil when that is nothing.
+    func handOver(_ bytes: [UInt8]) -> Exception? {
+      guard let taken else {
+        end.socket.writingFailed()
+        return Exception(place: place, next: next, taken: 0)
+      }
+      let begun = min(bytes.count, taken + Self.recordBytes)
+      end.socket.finish(Array(bytes[..<begun]), from: taken)
+      return begun == bytes.count ? nil : Exception(place: place, next: next, taken: begun)
+    }
   }
 
   /// Exceptions of one slice: they cost the caller more than a send(2) each, and the clock isn't looked at meanwhile.
@@ -89,43 +119,83 @@ public struct Audience {
   ) -> [Exception] {
     guard let loop else {
       let all = (cursor..<members.count).map { Exception(place: $0, next: members[$0].next, taken: 0) }
-      for place in cursor..<members.count { members[place].next = numbers.upperBound }
+      for place in cursor..<members.count {
+        members[place].next = max(members[place].next, numbers.upperBound)
+      }
       cursor = members.count
       return all.filter { $0.next < numbers.upperBound }
     }
     var exceptions: [Exception] = []
+    var cuts: [Cut] = []
     var place = cursor
     var served = 0
-    let bytes = message.bytes
-    bytes.withUnsafeBytes { buffer in
-      guard let start = buffer.baseAddress else { return }
+    // What an earlier call left would be taken for this one's error (SSL_get_error(3)); a whole write leaves none.
+    if !loop.directPaths.secureEnds.isEmpty { ERR_clear_error() }
+    message.bytes.withUnsafeBytes { buffer in
       loop.directPaths.tickets.withUnsafeBufferPointer { tickets in
-        members.withUnsafeMutableBufferPointer { members in
-          while place < members.count {
-            let member = members[place]
-            members[place].next = numbers.upperBound
-            if member.next == numbers.lowerBound, member.descriptor >= 0,
-              tickets[Int(member.descriptor)] == member.ticket
-            {
-              let taken = shim_send_now(member.descriptor, start, buffer.count)
-              if taken == buffer.count {
-                served += 1
-              } else {
-                exceptions.append(Exception(place: place, next: member.next, taken: max(0, taken)))
+        loop.directPaths.secureEnds.withUnsafeBufferPointer { ends in
+          members.withUnsafeMutableBufferPointer { members in
+            while place < members.count {
+              let member = members[place]
+              // Who came, or was served apart, behind this pass owes it nothing.
+              if member.next < numbers.upperBound {
+                members[place].next = numbers.upperBound
+                if member.next != numbers.lowerBound || member.descriptor < 0
+                  || tickets[Int(member.descriptor)] != member.ticket
+                {
+                  exceptions.append(Exception(place: place, next: member.next, taken: 0))
+                } else if !member.isSecure {
+                  let taken = Self.write(buffer, to: member.descriptor)
+                  if taken == buffer.count {
+                    served += 1
+                  } else {
+                    exceptions.append(Exception(place: place, next: member.next, taken: taken))
+                  }
+                } else if let end = ends[Int(member.descriptor)] {
+                  let (taken, isBroken) = Self.write(buffer, to: end)
+                  if taken == buffer.count {
+                    served += 1
+                  } else {
+                    cuts.append(
+                      Cut(place: place, next: member.next, end: end, taken: isBroken ? nil : taken))
+                  }
+                } else {
+                  exceptions.append(Exception(place: place, next: member.next, taken: 0))
+                }
               }
-            } else if member.next < numbers.upperBound {
-              exceptions.append(Exception(place: place, next: member.next, taken: 0))
+              place += 1
+              if exceptions.count + cuts.count >= Self.exceptionsASlice { return }
+              // The clock is looked at once in a while: reading it costs a hundredth of a send(2).
+              if place & 15 == 0, loop.now >= deadline { return }
             }
-            place += 1
-            if exceptions.count >= Self.exceptionsASlice { return }
-            // The clock is looked at once in a while: reading it costs a hundredth of a send(2).
-            if place & 15 == 0, loop.now >= deadline { return }
           }
         }
       }
     }
-    direct += served
     cursor = place
+    // Outside of the loop: the connections change what it reads.
+    for cut in cuts {
+      if let exception = cut.handOver(message.bytes) { exceptions.append(exception) } else { served += 1 }
+    }
+    direct += served
     return exceptions
+  }
+
+  /// How many bytes the socket took.
+  @inline(__always)
+  private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int {
+    guard let start = bytes.baseAddress else { return 0 }
+    return max(0, shim_send_now(descriptor, start, bytes.count))
+  }
+
+  /// How many bytes OpenSSL took for good. With fewer than all and nothing broken it has begun a record of the next ones.
+  @inline(__always)
+  private static func write(
+    _ bytes: UnsafeRawBufferPointer, to end: SecureEnd
+  ) -> (taken: Int, isBroken: Bool) {
+    guard let start = bytes.baseAddress else { return (0, false) }
+    var isBroken: Int32 = 0
+    let taken = shim_ssl_write_now(end.ssl, start, bytes.count, &isBroken)
+    return (taken, isBroken != 0)
   }
 }

@@ -44,7 +44,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   var place: Int32?
   private let wire: Wire
   private unowned(unsafe) let server: HTTPServer
-  private let path: DirectPath?
+  private let path: DirectPath
   private var allowance: InboundAllowance
   private var reader: FrameReader?
   private var output: Output?
@@ -57,8 +57,12 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     self.wire = wire
     self.connection = connection
     self.server = server
-    path = wire.isSecure ? nil : server.loop.directPaths.make(wire.descriptor)
     allowance = InboundAllowance(server.options.inbound)
+    let path = server.loop.directPaths.make(wire.descriptor, isSecure: wire.isSecure)
+    self.path = path
+    if let tls = wire.tls {
+      server.loop.directPaths.connect(path, to: SecureEnd(ssl: tls.ssl, socket: self))
+    }
     wire.user = self
   }
 
@@ -76,7 +80,6 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
 
   var incompleteSince: Double? { reader.flatMap { $0.isIdle ? nil : $0.began } }
 
-  /// `nil` with TLS: there, writing is OpenSSL's.
   var directPath: DirectPath? { path }
 
   func send(_ bytes: [UInt8]) -> Bool {
@@ -108,6 +111,13 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   func finish(_ bytes: [UInt8], from taken: Int) {
     guard isOpen else { return }
     makeOutput().bytes.append(contentsOf: bytes[taken...])
+    updateEvents()
+  }
+
+  /// A direct write found the connection broken.
+  func writingFailed() {
+    wire.tls?.fail()
+    // Reading tells the rest.
     updateEvents()
   }
 
@@ -161,7 +171,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     if let output { return output }
     let made = Output()
     output = made
-    if let path { server.loop.directPaths.block(path) }
+    server.loop.directPaths.block(path)
     return made
   }
 
@@ -203,7 +213,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   private func settle() {
     guard output == nil, !isOver else { return }
     if ending?.isSettled == true { return leave() }
-    if let path, ending == nil { server.loop.directPaths.open(path) }
+    if ending == nil { server.loop.directPaths.open(path) }
   }
 
   private func updateEvents() {
@@ -296,7 +306,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
 
   private func begin(_ ending: Ending, _ body: [UInt8]) {
     self.ending = ending
-    if let path { server.loop.directPaths.block(path) }
+    server.loop.directPaths.block(path)
     server.closeBegan(self)
     put([0x88, UInt8(body.count)] + body)
   }
@@ -322,7 +332,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
 
   private func gone() {
     isOver = true
-    if let path { server.loop.directPaths.block(path) }
+    server.loop.directPaths.forget(path)
     server.closeBegan(self)
     output = nil
     reader = nil

@@ -39,11 +39,16 @@ public struct PublicationPlan: Sendable, IteratorProtocol {
   private var home = 0
   private var away = 0
   private var hasEnded = false
+  private var hasStraggled = false
   /// Characters that fill up each state: some channels have large ones.
   private let padding: Int
 
-  /// Bytes of a large state: some 2.5 KB is what a busy scoreboard has, half of what Apple lets pass.
-  private static let largeState = 2_500
+  /// Bytes of a large state: nearly the 4 KB that Apple lets pass, so that slow readers soon have more than their sockets hold.
+  private static let largeState = 3_800
+  /// Seconds after the end at which a publisher that doesn't know of it sends once more: cards are ended then, and not gone.
+  private static let stragglesAfter: Double = 1.5
+  /// Seconds by which the timestamp of a late feed is older than it should be.
+  private static let lateBy: Double = 5
   /// Seconds for which an ended card stays: long enough to be seen ended, short enough for a test.
   private static let dismissIn: Double = 2
 
@@ -55,15 +60,15 @@ public struct PublicationPlan: Sendable, IteratorProtocol {
     self.script = script
     random = SeededGenerator(seed: settings.seed, stream: 1_000_000 + UInt64(channel))
     nextBurst = settings.burstEvery ?? .infinity
-    padding = channel % 4 == 3 ? Self.largeState : 0
+    padding = channel % 4 >= 2 ? Self.largeState : 0
   }
 
   /// Seconds from the start to the last message.
   public var duration: Double { script.map { $0.duration / settings.speed } ?? settings.duration }
 
-  /// The next message, in the order of their times; nil after the end.
+  /// The next message, in the order of their times; nil after the last. With faults, one follows the end.
   public mutating func next() -> Publication? {
-    guard !hasEnded else { return nil }
+    guard !hasEnded else { return straggler() }
     number += 1
     if let script {
       guard number <= script.steps.count else {
@@ -101,6 +106,15 @@ public struct PublicationPlan: Sendable, IteratorProtocol {
     return false
   }
 
+  private mutating func straggler() -> Publication? {
+    guard settings.faults, script == nil, !hasStraggled else { return nil }
+    hasStraggled = true
+    number += 1
+    let due = settings.duration + Self.stragglesAfter
+    let step = MatchScript.Step(at: due, contentState: state(), expiresIn: 3_600, line: number)
+    return Publication(number: number, due: due, step: step, isSentTwice: false)
+  }
+
   private mutating func isSentTwice() -> Bool { settings.faults && random.chance(3) }
 
   private mutating func update(isBurst: Bool) -> MatchScript.Step {
@@ -111,7 +125,9 @@ public struct PublicationPlan: Sendable, IteratorProtocol {
     } else {
       priority = drawn < settings.mix.immediate + settings.mix.considerate ? .considerate : .passive
     }
-    let isGoal = isBurst || (priority == .immediate && random.chance(10))
+    // Those at priority 5 wait in a window, where nothing may take their place.
+    let isGoal = isBurst || (priority != .passive && random.chance(10))
+    let isLate = random.chance(3) && settings.faults && priority == .immediate && !isGoal
     if isGoal { if random.chance(50) { home += 1 } else { away += 1 } }
     // One in five goes stale before the next message is likely to come.
     let staleIn = settings.staleIn > 0 ? (random.chance(20) ? 1 : settings.staleIn) : nil
@@ -119,7 +135,7 @@ public struct PublicationPlan: Sendable, IteratorProtocol {
       at: clock, priority: priority, contentState: state(), relevanceScore: isGoal ? "100" : nil,
       alert: isGoal
         ? JSONText(compacting: "{\"title\":\"Goal\",\"body\":\"\(home)–\(away)\"}".utf8) : nil,
-      staleIn: staleIn, expiresIn: 3_600, line: number)
+      staleIn: staleIn, expiresIn: 3_600, timestampShift: isLate ? -Self.lateBy : 0, line: number)
   }
 
   /// At priority 5, which costs no budget: a channel that drops or refuses over budget must not lose its end.
@@ -140,14 +156,15 @@ extension SoakSettings {
   /// The rules of a channel. They differ by its number, so that a run meets every policy: storing or not, and demoting,
   /// dropping or refusing what is over budget.
   public func definition(ofChannel channel: Int, alias: ChannelAlias?) -> ChannelDefinition {
-    let policies: [FrequencyBudget.OverBudget] = [.demote, .demote, .drop, .reject]
+    let policies: [FrequencyBudget.OverBudget] = [.demote, .drop, .demote, .reject]
     let immediate = rate * Double(mix.immediate) / Double(mix.total)
-    // Less than what is published at 10, so that the budget is met now and then.
-    let refill = max(60, (immediate * 0.8 * 3_600).rounded())
+    // Less than what is published at 10, and little at a time, so that a short run meets the budget, too.
+    let refill = max(60, (immediate * 0.7 * 3_600).rounded())
+    let capacity = max(4, Int(immediate * 2)) + (burstEvery == nil ? 0 : burstSize)
     let settings = ChannelSettings(
       app: .scores, storagePolicy: channel % 2 == 0 ? .none : .latest, frequentUpdates: true,
       budget: FrequencyBudget(
-        capacity: max(5, Int(immediate * 5)), refillPerHour: refill, overBudget: policies[channel / 2 % 4]),
+        capacity: capacity, refillPerHour: refill, overBudget: policies[(channel + channel / 4) % 4]),
       windows: DeliveryWindows(considerate: 1, passive: 2),
       publishRate: PublishRate(
         perSecond: max(20, rate * 4), burst: max(40, Int(rate * 8) + 2 * burstSize)))

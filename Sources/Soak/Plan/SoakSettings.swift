@@ -118,9 +118,9 @@ public enum SoakProfile: String, Sendable, CaseIterable {
     case .smoke:
       settings.duration = 12
       settings.ramp = 2
-      settings.rate = 4
+      settings.rate = 10
       settings.churn = 60
-      settings.slow = 4
+      settings.slow = 15
       settings.offline = 8
       settings.staleIn = 4
       settings.restarts = 1

@@ -37,13 +37,15 @@ public struct SubscriberPlan: Sendable, IteratorProtocol {
   private let quietAfter: Double
   private let arrival: Double
   private let churnMean: Double?
+  /// Seconds on average between two stalls, and two absences.
+  private let means: (stall: Double, offline: Double)
   private let hasFaults: Bool
   private var due: (leave: Double, offline: Double, stall: Double, cut: Double, jump: Double, dismiss: Double)
   /// What follows what was handed out last, which ends it.
   private var follows: [(at: Double, action: SubscriberAction)] = []
 
-  /// Seconds on average between two stalls, absences, cuts, clock jumps and dismissals of one device.
-  private static let means = (stall: 20.0, offline: 25.0, cut: 120.0, jump: 90.0, dismiss: 300.0)
+  /// Seconds on average between two cuts, clock jumps and dismissals of one device.
+  private static let means = (cut: 120.0, jump: 90.0, dismiss: 300.0)
 
   /// Makes the plan of a place.
   public init(index: Int, settings: SoakSettings) {
@@ -56,6 +58,8 @@ public struct SubscriberPlan: Sendable, IteratorProtocol {
     isSlow = slow && index >= settings.channels
     isOftenOffline = offline && index >= settings.channels
     hasFaults = settings.faults
+    // A short run has some of everything, too.
+    means = (min(20, settings.duration / 3), min(25, settings.duration / 3))
     churnMean = settings.churn > 0 ? 6_000 / settings.churn : nil
     let share = Double(index) / Double(max(1, settings.subscribers))
     arrival = isWitness ? 0 : settings.ramp * share
@@ -83,14 +87,14 @@ public struct SubscriberPlan: Sendable, IteratorProtocol {
       let back = min(quietAfter, soonest + random.between(1, 12))
       follows = [(back, .comeBack)]
       postpone(to: back)
-      due.offline = back + random.wait(mean: Self.means.offline)
+      due.offline = back + random.wait(mean: means.offline)
       return (soonest, .goOffline)
     }
     if soonest == due.stall {
       let again = min(quietAfter, soonest + random.between(4, 20))
       follows = [(again, .readAgain)]
       postpone(to: again)
-      due.stall = again + random.wait(mean: Self.means.stall)
+      due.stall = again + random.wait(mean: means.stall)
       return (soonest, .stopReading)
     }
     if soonest == due.cut {
@@ -118,8 +122,8 @@ public struct SubscriberPlan: Sendable, IteratorProtocol {
       return happens && mean != nil ? arrival + wait : .infinity
     }
     due.leave = drawn(churnMean, true, &random)
-    due.offline = drawn(Self.means.offline, isOftenOffline, &random)
-    due.stall = drawn(Self.means.stall, isSlow, &random)
+    due.offline = drawn(means.offline, isOftenOffline, &random)
+    due.stall = drawn(means.stall, isSlow, &random)
     due.cut = drawn(Self.means.cut, hasFaults, &random)
     due.jump = drawn(Self.means.jump, hasFaults, &random)
     due.dismiss = drawn(Self.means.dismiss, hasFaults, &random)

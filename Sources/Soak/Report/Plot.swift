@@ -17,27 +17,32 @@ struct Plot {
   enum Unit {
     case count, seconds, bytes, percent, perSecond
 
-    func text(_ value: Double) -> String {
-      guard value != 0 else { return "0" }
-      return written(value)
+    /// The labels of ticks: all with the same unit, and as many digits as tell them apart.
+    func labels(_ ticks: [Double]) -> [String] {
+      let high = ticks.last ?? 1
+      let (divisor, suffix): (Double, String) =
+        switch self {
+        case .count: high >= 10_000 ? (1_000, "k") : (1, "")
+        case .perSecond: high >= 10_000 ? (1_000, "k/s") : (1, "/s")
+        case .bytes: (1_048_576, " MB")
+        case .percent: (1, " %")
+        case .seconds: (1, " s")
+        }
+      // Powers of ten of seconds, on a logarithmic axis.
+      guard self != .seconds else { return ticks.map(Self.time) }
+      let step = zip(ticks, ticks.dropFirst()).map { ($1 - $0) / divisor }.min() ?? 1
+      let digits = (0...3).first { digits in
+        let scaled = step * [1, 10, 100, 1_000][digits]
+        return abs(scaled - scaled.rounded()) < 1e-6
+      }
+      return ticks.map { $0 == 0 ? "0" : Decimals.text($0 / divisor, digits ?? 3) + suffix }
     }
 
-    private func written(_ value: Double) -> String {
-      switch self {
-      case .count:
-        value >= 10_000
-          ? "\(Decimals.text(value / 1_000, 0))k"
-          : Decimals.text(value, value < 10 && value != value.rounded() ? 1 : 0)
-      case .perSecond:
-        value >= 10_000
-          ? "\(Decimals.text(value / 1_000, 0))k/s" : "\(Decimals.text(value, value < 10 ? 1 : 0))/s"
-      case .seconds:
-        value >= 1
-          ? "\(Decimals.text(value, 0)) s"
-          : value >= 0.001 ? "\(Decimals.text(value * 1_000, 0)) ms" : "\(Decimals.text(value * 1e6, 0)) µs"
-      case .bytes: "\(Decimals.text(value / 1_048_576, value < 10 * 1_048_576 ? 1 : 0)) MB"
-      case .percent: "\(Decimals.text(value, 0)) %"
-      }
+    private static func time(_ seconds: Double) -> String {
+      seconds >= 1
+        ? "\(Decimals.text(seconds, 0)) s"
+        : seconds >= 0.001
+          ? "\(Decimals.text(seconds * 1_000, 0)) ms" : "\(Decimals.text(seconds * 1e6, 0)) µs"
     }
   }
 
@@ -123,10 +128,11 @@ struct Plot {
 
   private var grid: String {
     let (left, right) = (number(Self.inset.left), number(Self.size.width - Self.inset.right))
-    let lines = ticks.map { tick in
+    let ticks = ticks
+    let lines = zip(ticks, unit.labels(ticks)).map { tick, label in
       """
       <line class="grid" x1="\(left)" x2="\(right)" y1="\(number(y(tick)))" y2="\(number(y(tick)))"/>\
-      <text x="\(number(Self.inset.left - 8))" y="\(number(y(tick) + 4))" text-anchor="end">\(unit.text(tick))</text>
+      <text x="\(number(Self.inset.left - 8))" y="\(number(y(tick) + 4))" text-anchor="end">\(label)</text>
       """
     }
     let bottom = Self.size.height - Self.inset.bottom

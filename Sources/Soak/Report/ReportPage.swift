@@ -16,7 +16,7 @@ public struct ReportPage {
       <title>\(escaped(title))</title><style>\(Self.style)</style></head><body>
       <header><div><h1>\(escaped(title))</h1><p>\(escaped(subtitle))</p></div>\(badge)</header>
       <main>\(cards)\(bottleneck)\(violations)<section class="plots">\(plots.map(\.html).joined())</section>
-      <section class="tables">\(latencies)\(rules)\(totals)</section></main>
+      <section class="tables">\(latencies)\(rules)\(totals)\(costs)</section></main>
       <footer>\(escaped(report.program)) · seed \(report.settings.seed) · \(escaped(report.server))</footer>
       </body></html>
 
@@ -41,7 +41,7 @@ public struct ReportPage {
   private var badge: String {
     report.verdict.passed
       ? "<strong class=\"badge good\">passed</strong>"
-      : "<strong class=\"badge bad\">\(report.verdict.violationCount) violations</strong>"
+      : "<strong class=\"badge bad\">\(report.verdict.violationCount == 1 ? "1 violation" : "\(report.verdict.violationCount) violations")</strong>"
   }
 
   // MARK: Figures
@@ -66,7 +66,9 @@ public struct ReportPage {
       cards.append(
         (
           "Server memory", "\(Decimals.text(Double(cost.maxResidentBytes) / 1_048_576, 0)) MB",
-          cost.residentSlopePerHour.map { "\(Decimals.text($0 / 1_048_576, 1)) MB an hour" } ?? "at most"
+          cost.residentSlopePerHour.map { slope in
+            "\(slope >= 0 ? "+" : "")\(Decimals.text(slope / 1_048_576, 1)) MB an hour over the last \(Decimals.text((cost.residentSlopeSeconds ?? 0) / 60, 0)) min"
+          } ?? "at most"
         ))
       cards.append(
         (
@@ -186,6 +188,34 @@ public struct ReportPage {
     rows += totals.closeCodes.sorted { $0.key < $1.key }.map { ("closed with \($0.key)", $0.value) }
     let html = rows.map { "<tr><th>\(escaped($0.0))</th><td>\(Decimals.count($0.1))</td></tr>" }
     return "<div><h2>Totals</h2><table>\(html.joined())</table></div>"
+  }
+
+  private var costs: String {
+    func row(_ name: String, _ cpu: Double, _ micros: Double?, _ share: Double?, _ memory: Int) -> String {
+      let cells = [
+        "\(Decimals.text(cpu, 1)) s", micros.map { "\(Decimals.text($0, 1)) µs" } ?? "",
+        share.map { "\(Decimals.text($0 * 100, 0)) %" } ?? "",
+        "\(Decimals.text(Double(memory) / 1_048_576, 1)) MB",
+      ]
+      return "<tr><th>\(escaped(name))</th>\(cells.map { "<td>\($0)</td>" }.joined())</tr>"
+    }
+    let soak = report.soakCost
+    let server = report.serverCost.map { cost in
+      [
+        row(
+          "server", cost.cpuSeconds, cost.cpuMicrosPerDelivery,
+          report.seconds > 0 ? cost.cpuSeconds / report.seconds : nil, cost.maxResidentBytes)
+      ]
+    }
+    let rows =
+      (server ?? [])
+      + soak.processes.map { process in
+        row(
+          process.name, process.cpuSeconds, soak.processes.count == 1 ? soak.cpuMicrosPerDelivery : nil,
+          process.share, process.maxResidentBytes)
+      }
+    return
+      "<div><h2>Costs</h2><table><tr><td></td><td>CPU</td><td>a delivery</td><td>of a core</td><td>memory</td></tr>\(rows.joined())</table></div>"
   }
 
   private static let style = """

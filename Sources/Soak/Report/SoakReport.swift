@@ -143,70 +143,22 @@ public struct SoakTotals: Sendable, Codable, Hashable {
 
   /// Makes empty sums.
   public init() {}
-}
 
-/// What the server cost.
-public struct ServerCost: Sendable, Codable, Hashable {
-  /// Seconds of CPU.
-  public var cpuSeconds: Double
-  /// Microseconds of CPU a delivery; nil without deliveries.
-  public var cpuMicrosPerDelivery: Double?
-  /// The most resident memory, in bytes.
-  public var maxResidentBytes: Int
-  /// Resident memory before the first subscriber, in bytes.
-  public var firstResidentBytes: Int
-  /// How resident memory grew in the second half of the run, in bytes an hour (least squares); nil for a run of less than 2
-  /// minutes, or one in which the server was restarted.
-  public var residentSlopePerHour: Double?
-
-  /// Makes a cost.
-  public init(
-    cpuSeconds: Double, cpuMicrosPerDelivery: Double?, maxResidentBytes: Int, firstResidentBytes: Int,
-    residentSlopePerHour: Double?
-  ) {
-    self.cpuSeconds = cpuSeconds
-    self.cpuMicrosPerDelivery = cpuMicrosPerDelivery
-    self.maxResidentBytes = maxResidentBytes
-    self.firstResidentBytes = firstResidentBytes
-    self.residentSlopePerHour = residentSlopePerHour
-  }
-}
-
-/// What the soak itself cost.
-public struct SoakCost: Sendable, Codable, Hashable {
-  /// Seconds of CPU.
-  public var cpuSeconds: Double
-  /// Microseconds of CPU a delivery, everything included; nil without deliveries.
-  public var cpuMicrosPerDelivery: Double?
-  /// The most resident memory, in bytes.
-  public var maxResidentBytes: Int
-  /// How late its own clock's ticks were, in seconds: at p99 and at most.
-  public var lagP99: Double
-  /// The most that a tick was late, in seconds.
-  public var lagMax: Double
-  /// What it says when it, and not the server, limits what was measured; nil otherwise.
-  public var bottleneck: String?
-
-  /// Makes a cost.
-  public init(
-    cpuSeconds: Double, cpuMicrosPerDelivery: Double?, maxResidentBytes: Int, lagP99: Double, lagMax: Double,
-    wallSeconds: Double, latencyP99: Double
-  ) {
-    self.cpuSeconds = cpuSeconds
-    self.cpuMicrosPerDelivery = cpuMicrosPerDelivery
-    self.maxResidentBytes = maxResidentBytes
-    self.lagP99 = lagP99
-    self.lagMax = lagMax
-    let share = wallSeconds > 0 ? cpuSeconds / wallSeconds : 0
-    if share > 0.85 {
-      bottleneck =
-        "the soak used \(Decimals.text(share * 100, 0)) % of its one core: latencies are its own, too; take fewer subscribers or a lower rate"
-    } else if lagP99 > 0.05, lagP99 > latencyP99 / 2 {
-      bottleneck =
-        "the soak's own loop was late by \(Decimals.milliseconds(lagP99)) at p99: latencies are its own, too"
-    } else {
-      bottleneck = nil
-    }
+  /// Adds other sums.
+  public mutating func add(_ other: SoakTotals) {
+    published += other.published
+    outcomes.merge(other.outcomes, uniquingKeysWith: +)
+    refusals.merge(other.refusals, uniquingKeysWith: +)
+    deliveries += other.deliveries
+    bytes += other.bytes
+    conflated += other.conflated
+    subscriptions += other.subscriptions
+    connections += other.connections
+    failedConnections += other.failedConnections
+    closeCodes.merge(other.closeCodes, uniquingKeysWith: +)
+    faults.merge(other.faults, uniquingKeysWith: +)
+    acknowledgements += other.acknowledgements
+    staleFlips += other.staleFlips
   }
 }
 
@@ -249,22 +201,14 @@ public struct SoakSample: Sendable, Codable, Hashable {
   /// What happened, for a mark on the plots: a restart, a burst.
   public var event: String?
 
+  /// What ``event`` says of a server that was told to end and started again.
+  public static let restarted = "server restarted"
+  /// What ``event`` says of a server that was killed and started again.
+  public static let killed = "server killed"
+
+  /// Whether the server was restarted.
+  public var restartsServer: Bool { event == Self.restarted || event == Self.killed }
+
   /// Makes an empty one.
   public init() {}
-}
-
-extension [SoakSample] {
-  /// The slope of the server's memory in the second half, in bytes an hour, by least squares.
-  public var residentSlopePerHour: Double? {
-    guard let last = self.last, last.at >= 120 else { return nil }
-    let points = filter { $0.at >= last.at / 2 }.compactMap { sample in
-      sample.serverResident.map { (x: sample.at, y: Double($0)) }
-    }
-    guard points.count >= 10 else { return nil }
-    let x = points.reduce(0) { $0 + $1.x } / Double(points.count)
-    let y = points.reduce(0) { $0 + $1.y } / Double(points.count)
-    let spread = points.reduce(0) { $0 + ($1.x - x) * ($1.x - x) }
-    guard spread > 0 else { return nil }
-    return points.reduce(0) { $0 + ($1.x - x) * ($1.y - y) } / spread * 3_600
-  }
 }

@@ -92,6 +92,22 @@ struct ChannelLedger {
     position.epoch != epoch && earlierEpochs.contains(position.epoch)
   }
 
+  /// The newest number that was let out before a moment; 0 when none is known.
+  func newestSequence(before moment: Double) -> Int {
+    // Mostly one of the last: a second's worth.
+    stride(from: newestSequence, to: max(0, newestSequence - 1_024), by: -1).first { sequence in
+      numbers[sequence].flatMap { entries[$0]?.letOut }.map { $0 < moment } ?? false
+    } ?? 0
+  }
+
+  /// How many messages in front of a number were let out after a moment, as far as they are known.
+  func count(before sequence: Int, after moment: Double) -> Int {
+    stride(from: sequence - 1, to: max(0, sequence - 256), by: -1).prefix { sequence in
+      // One that nobody has seen yet counts: it was let out in between.
+      numbers[sequence].flatMap { entries[$0]?.letOut }.map { $0 > moment } ?? true
+    }.count
+  }
+
   /// The newest timestamp among the stored messages up to a sequence number, as far back as matters.
   func newestStored(upTo sequence: Int) -> Int64? {
     guard sequence > 0 else { return nil }

@@ -21,12 +21,15 @@ public struct SoakArrival: Sendable, Hashable {
   public var isIrreplaceable: Bool
   /// Whether it ends the activity.
   public var isEnd: Bool
+  /// When the state goes stale, in Unix seconds.
+  public var staleDate: Double?
 
   /// Notes a delivery.
   public init(
     position: StreamPosition, number: Int?, digest: UInt64, uniqueID: String, priority: Priority,
-    sent: Double, timestamp: Int64, isIrreplaceable: Bool, isEnd: Bool
+    sent: Double, timestamp: Int64, isIrreplaceable: Bool, isEnd: Bool, staleDate: Double? = nil
   ) {
+    self.staleDate = staleDate
     self.position = position
     self.number = number
     self.digest = digest
@@ -49,6 +52,7 @@ public struct SoakArrival: Sendable, Hashable {
     timestamp = frame.payload.timestamp
     isIrreplaceable = frame.payload.isIrreplaceable
     isEnd = frame.payload.event == .end
+    staleDate = frame.payload.staleDate.map(Double.init)
   }
 
   /// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/): no adversary is about, a changed byte shows.

@@ -4,6 +4,8 @@ import BroadcastChannels
 struct SubscriberRecord {
   let channel: Int
   let isWitness: Bool
+  /// Whether its connection holds so little that a burst alone makes it slow.
+  let isNarrow: Bool
   /// Where it stands; nil while it is not subscribed.
   var position: StreamPosition?
   /// Until the first message after `subscribed`: the stored one may come, unless it was seen already.
@@ -23,16 +25,23 @@ struct SubscriberRecord {
   var isDismissed = false
   /// What it must hold soon, because it came back.
   var owes: (position: StreamPosition, by: Double)?
+  /// When its activity will go stale, by its own clock; nil when it won't, or did.
+  var staleDue: Double?
+  /// Seconds by which its clock is ahead.
+  var clockOffset: Double = 0
   /// The device's clock right after its last jump.
   var jumpedTo: Double = -.infinity
 
-  init(channel: Int, isWitness: Bool) {
+  init(channel: Int, isWitness: Bool, isNarrow: Bool) {
     self.channel = channel
     self.isWitness = isWitness
+    self.isNarrow = isNarrow
   }
 
   /// A new device takes the place.
-  mutating func replace() { self = SubscriberRecord(channel: channel, isWitness: isWitness) }
+  mutating func replace() {
+    self = SubscriberRecord(channel: channel, isWitness: isWitness, isNarrow: isNarrow)
+  }
 
   /// Whether what was let out between two moments may have been conflated, because it read nothing then.
   func wasSlow(between start: Double, and end: Double, grace: Double) -> Bool {

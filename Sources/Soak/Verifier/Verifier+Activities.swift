@@ -6,6 +6,7 @@ extension Verifier {
     _ subscriber: Int, _ position: StreamPosition, _ resumed: StreamPosition?, at now: Double
   ) {
     let channel = subscribers[subscriber].channel
+    judgeCounting(channel, subscriber, position, at: now)
     subscribers[subscriber].position = position
     subscribers[subscriber].resumed = resumed
     subscribers[subscriber].mayGetStored = settings[channel].storagePolicy == .latest
@@ -16,7 +17,7 @@ extension Verifier {
     if settings[channel].storagePolicy == .latest, !subscribers[subscriber].hasEnded,
       !subscribers[subscriber].isLeaving
     {
-      subscribers[subscriber].owes = (position, now + tolerance.newest + excuse(at: now))
+      subscribers[subscriber].owes = (position, now + tolerance.newest)
       owing.insert(subscriber)
     }
     if subscribers[subscriber].isWitness, let since = ledgers[channel].blindSince {
@@ -24,6 +25,27 @@ extension Verifier {
       if ledgers[channel].blind.count > 256 { ledgers[channel].blind.removeFirst() }
       ledgers[channel].blindSince = nil
     }
+  }
+
+  /// A channel that stores its newest message stands at least where it let out something a while ago.
+  private mutating func judgeCounting(
+    _ channel: Int, _ subscriber: Int, _ position: StreamPosition, at now: Double
+  ) {
+    let ledger = ledgers[channel]
+    guard settings[channel].storagePolicy == .latest, !ledger.epoch.isEmpty else { return }
+    check(.forgotten)
+    guard position.epoch == ledger.epoch else {
+      return violate(
+        .forgotten, channel, subscriber, position, at: now,
+        "the channel stores its newest message, and counts anew; it stood at seq \(ledger.newestSequence) of epoch \(ledger.epoch)"
+      )
+    }
+    let before = now - 1 - excuse(since: now - tolerance.delivery, at: now)
+    let known = ledger.newestSequence(before: before)
+    guard position.sequence < known else { return }
+    violate(
+      .forgotten, channel, subscriber, position, at: now,
+      "the channel had let out seq \(known) more than a second before")
   }
 
   mutating func disconnected(_ subscriber: Int, at now: Double) {
@@ -58,6 +80,12 @@ extension Verifier {
     switch shown {
     case .displayed:
       check(.afterEnd)
+      judgeStale(subscriber, at: now)
+      if record.isLeaving {
+        violate(
+          .afterDismissal, record.channel, subscriber, arrival.position, at: now,
+          "the card is gone, and shows the message")
+      }
       if record.hasEnded {
         violate(
           .afterEnd, record.channel, subscriber, arrival.position, at: now,
@@ -70,6 +98,8 @@ extension Verifier {
       }
       subscribers[subscriber].timestamp = arrival.timestamp
       if arrival.isEnd { subscribers[subscriber].hasEnded = true }
+      let isFresh = arrival.staleDate.map { $0 > now + record.clockOffset } ?? false
+      subscribers[subscriber].staleDue = isFresh && !arrival.isEnd ? arrival.staleDate : nil
     case .ignoredOlder:
       guard record.timestamp ?? .min <= arrival.timestamp else { return }
       notDisplayed(subscriber, arrival, at: now, "as older than it is")
@@ -92,8 +122,9 @@ extension Verifier {
   mutating func wentStale(_ subscriber: Int, _ staleDate: Double, _ clock: Double, at now: Double) {
     check(.stale)
     let record = subscribers[subscriber]
+    subscribers[subscriber].staleDue = nil
     let due = max(staleDate, record.jumpedTo)
-    let allowed = tolerance.stale + excuse(at: now)
+    let allowed = tolerance.stale + excuse(since: now - (clock - due), at: now)
     if clock < staleDate - 0.001 {
       violate(
         .stale, record.channel, subscriber, record.position, at: now,
@@ -104,5 +135,18 @@ extension Verifier {
         "stale \(Decimals.text(clock - due, 3)) s after its stale date; \(Decimals.text(allowed, 3)) s are allowed"
       )
     }
+  }
+
+  /// A stale date that has passed without a flip.
+  mutating func judgeStale(_ subscriber: Int, at now: Double) {
+    let record = subscribers[subscriber]
+    guard let staleDue = record.staleDue else { return }
+    let late = now + record.clockOffset - max(staleDue, record.jumpedTo)
+    guard late > tolerance.stale, late > tolerance.stale + excuse(since: now - late, at: now) else { return }
+    check(.stale)
+    subscribers[subscriber].staleDue = nil
+    violate(
+      .stale, record.channel, subscriber, record.position, at: now,
+      "not stale \(Decimals.text(late, 3)) s after its stale date")
   }
 }

@@ -19,6 +19,7 @@ extension Verifier {
     }
     let ledger = ledgers[channel]
     check(.altered)
+    check(.unexpected)
     if ledger.epoch == arrival.position.epoch, let known = ledger.numbers[arrival.position.sequence] {
       if known != number {
         violate(
@@ -105,6 +106,7 @@ extension Verifier {
         "it was unsubscribed, because its card was dismissed")
     }
     check(.order)
+    check(.once)
     guard let last = record.position else {
       return violate(
         .order, channel, subscriber, arrival.position, at: now, "a message before the subscription stands")
@@ -142,9 +144,12 @@ extension Verifier {
   ) {
     let record = subscribers[subscriber]
     let channel = record.channel
-    let grace = tolerance.catchingUp + excuse(at: now)
+    let grace = tolerance.catchingUp + excuse(since: record.stall?.to ?? now, at: now)
     let isExcused =
-      record.wasSlow(between: record.lastSent, and: arrival.sent, grace: grace) || excuse(at: now) > 1
+      record.isNarrow
+      && ledgers[channel].count(before: arrival.position.sequence, after: arrival.sent - 1) >= Self.burst
+      || record.wasSlow(between: record.lastSent, and: arrival.sent, grace: grace)
+      || excuse(since: now - tolerance.delivery, at: now) > 1
     guard isExcused else {
       return violate(
         .gap, channel, subscriber, arrival.position, at: now,

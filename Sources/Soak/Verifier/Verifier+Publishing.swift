@@ -22,13 +22,13 @@ extension Verifier {
   }
 
   /// The last word on a message: what was accepted must have been let out, or superseded.
-  mutating func settle(_ entry: LedgerEntry, _ channel: Int, at now: Double) {
+  mutating func settle(_ entry: LedgerEntry, _ channel: Int, within tolerance: Double, at now: Double) {
     let ledger = ledgers[channel]
     guard let outcome = entry.outcome, !entry.isRefused, outcome != .dropped, outcome != .superseded else {
       return
     }
     let longest = max(settings[channel].windows.considerate, settings[channel].windows.passive)
-    let patience = longest + tolerance.delivery
+    let patience = longest + tolerance
     guard ledger.isWatched(from: entry.sentAt - 1, for: patience + 1),
       !stops.contains(where: { (entry.sentAt - 1...entry.sentAt + patience).contains($0) }),
       entry.sentAt + patience <= now

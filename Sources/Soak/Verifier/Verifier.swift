@@ -17,6 +17,8 @@ public struct Verifier: Sendable {
     public var catchingUp: Double = 3
     /// From a publish to its delivery, beyond the delivery window.
     public var delivery: Double = 5
+    /// The same for what was published last, when all is quiet.
+    public var lastDelivery: Double = 2
 
     /// Makes the stated tolerances.
     public init() {}
@@ -35,6 +37,9 @@ public struct Verifier: Sendable {
   /// Messages that came back too late to say anything of, or were seen by nobody.
   public internal(set) var undecided = 0
 
+  /// Messages within a second that are a burst.
+  static let burst = 6
+
   /// Violations that are kept with their details.
   public static let kept = 1_000
 
@@ -43,8 +48,8 @@ public struct Verifier: Sendable {
   var ledgers: [ChannelLedger]
   var subscribers: [SubscriberRecord]
   var stops: [Double] = []
-  /// Until when the soak's own standstill excuses lateness, and how long it was.
-  var lag: (seconds: Double, until: Double) = (0, -.infinity)
+  /// When the soak itself, or the machine, stood still: the newest spans, in their order.
+  var standstills: [ClosedRange<Double>] = []
   var owing: Set<Int> = []
 
   /// Prepares to judge a run.
@@ -52,17 +57,20 @@ public struct Verifier: Sendable {
   /// - Parameters:
   ///   - start: the run's beginning, in Unix seconds.
   ///   - channels: each channel's rules.
-  ///   - subscribers: the channel of each place, and whether it is the channel's witness.
+  ///   - subscribers: the channel of each place, whether it is the channel's witness, and whether its connection holds so
+  ///     little that a burst alone makes it slow.
   public init(
-    start: Double, channels: [ChannelSettings], subscribers: [(channel: Int, isWitness: Bool)],
-    tolerance: Tolerance = Tolerance()
+    start: Double, channels: [ChannelSettings],
+    subscribers: [(channel: Int, isWitness: Bool, isNarrow: Bool)], tolerance: Tolerance = Tolerance()
   ) {
     self.start = start
     self.tolerance = tolerance
     settings = channels
     ledgers = channels.map { ChannelLedger($0) }
     for index in ledgers.indices { ledgers[index].blindSince = -.infinity }
-    self.subscribers = subscribers.map { SubscriberRecord(channel: $0.channel, isWitness: $0.isWitness) }
+    self.subscribers = subscribers.map {
+      SubscriberRecord(channel: $0.channel, isWitness: $0.isWitness, isNarrow: $0.isNarrow)
+    }
   }
 
   /// How many violations there were.
@@ -72,7 +80,9 @@ public struct Verifier: Sendable {
   public mutating func observe(_ observation: Observation, at now: Double) {
     switch observation {
     case .sent(let channel, let sent):
-      for old in ledgers[channel].add(LedgerEntry(sent: sent, sentAt: now)) { settle(old, channel, at: now) }
+      for old in ledgers[channel].add(LedgerEntry(sent: sent, sentAt: now)) {
+        settle(old, channel, within: tolerance.delivery, at: now)
+      }
     case .accepted(let channel, let number, let uniqueID, let outcome, let isRepetition, let again):
       accepted(channel, number, uniqueID, outcome, isRepetition, again, at: now)
     case .refused(let channel, let number): ledgers[channel].entries[number]?.isRefused = true
@@ -91,10 +101,14 @@ public struct Verifier: Sendable {
     case .received(let subscriber, let arrival, let shown): received(subscriber, arrival, shown, at: now)
     case .wentStale(let subscriber, let staleDate, let clock):
       wentStale(subscriber, staleDate, clock, at: now)
-    case .clockJumped(let subscriber, let clock): subscribers[subscriber].jumpedTo = clock
+    case .clockJumped(let subscriber, let clock):
+      subscribers[subscriber].jumpedTo = clock
+      subscribers[subscriber].clockOffset = clock - now
     case .leaving(let subscriber):
+      judgeStale(subscriber, at: now)
       subscribers[subscriber].isLeaving = true
       subscribers[subscriber].owes = nil
+      subscribers[subscriber].staleDue = nil
     case .dismissed(let subscriber):
       subscribers[subscriber].isDismissed = true
       subscribers[subscriber].owes = nil
@@ -110,32 +124,56 @@ public struct Verifier: Sendable {
       record(channel, number, written, acknowledged, displayed, at: now)
     case .serverStopped: stops.append(now)
     case .lagged(let seconds):
-      if seconds >= lag.seconds || now > lag.until { lag = (seconds, now + 2) }
+      stoodStill(from: now - seconds, to: now)
     }
   }
 
   /// Judges what has come due. Call it some ten times a second.
   public mutating func advance(to now: Double) {
     for channel in ledgers.indices { judgeBudget(channel, at: now) }
-    for subscriber in owing where subscribers[subscriber].owes.map({ $0.by <= now }) ?? true {
+    for subscriber in owing where subscribers[subscriber].owes.map({ isOverdue($0.by, at: now) }) ?? true {
       owing.remove(subscriber)
       judgeReturn(subscriber, at: now)
     }
   }
 
+  private func isOverdue(_ by: Double, at now: Double) -> Bool {
+    by <= now && by + excuse(since: by - tolerance.newest, at: now) <= now
+  }
+
   /// Judges what is left at the end of the run. Nothing may be observed afterwards.
   public mutating func finish(at now: Double) {
     advance(to: now)
+    for subscriber in subscribers.indices { judgeStale(subscriber, at: now) }
     for channel in ledgers.indices {
       for number in ledgers[channel].entries.keys.sorted() {
-        if let entry = ledgers[channel].entries[number] { settle(entry, channel, at: now) }
+        if let entry = ledgers[channel].entries[number] {
+          settle(entry, channel, within: tolerance.lastDelivery, at: now)
+        }
       }
       undecided += ledgers[channel].missed.count
     }
   }
 
-  /// How late things may be because the soak stood still.
-  func excuse(at now: Double) -> Double { now <= lag.until ? lag.seconds : 0 }
+  private mutating func stoodStill(from start: Double, to end: Double) {
+    if let last = standstills.last, last.upperBound >= start {
+      // Processes of one machine stand still together, which is one standstill.
+      standstills[standstills.count - 1] = min(last.lowerBound, start)...max(last.upperBound, end)
+    } else {
+      standstills.append(start...end)
+    }
+    if standstills.count > 1_024 { standstills.removeFirst(512) }
+  }
+
+  /// How late something may be that was due at a moment, because the soak stood still since then: in seconds.
+  func excuse(since due: Double, at now: Double) -> Double {
+    var seconds: Double = 0
+    for span in standstills.reversed() {
+      guard span.upperBound > due else { break }
+      seconds += max(0, min(span.upperBound, now) - max(span.lowerBound, due))
+    }
+    return seconds
+  }
 
   mutating func violate(
     _ rule: SoakRule, _ channel: Int, _ subscriber: Int?, _ position: StreamPosition?, at now: Double,

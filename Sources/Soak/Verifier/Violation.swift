@@ -24,7 +24,9 @@ public enum SoakRule: String, Sendable, Codable, CaseIterable {
   case stale
   /// Who came back to a channel that stores its newest message holds it.
   case newest = "old-after-return"
-  /// Who dismissed the card, and unsubscribed, gets nothing more.
+  /// A channel that stores its newest message goes on counting where it stood, whatever becomes of the server.
+  case forgotten
+  /// Who dismissed the card sees nothing more, and once unsubscribed gets nothing more.
   case afterDismissal = "after-dismissal"
   /// Nothing follows the end, and nothing is shown after it.
   case afterEnd = "after-end"

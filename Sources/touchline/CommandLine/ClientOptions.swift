@@ -26,7 +26,8 @@ enum ClientOptions {
       address, tls: address.isSecure ? trust(arguments) : ClientTLS(), credential: try credential(arguments))
   }
 
-  private static func address(_ arguments: Arguments) throws(UsageError) -> ServerAddress {
+  /// Where the server is.
+  static func address(_ arguments: Arguments) throws(UsageError) -> ServerAddress {
     if let address = try arguments.value("--server", ServerAddress.rule, { ServerAddress($0) }) {
       return address
     }

@@ -9,7 +9,8 @@ enum Touchline {
     [
       ServeCommand.self, ChannelCommand.self, PublishCommand.self, PlayCommand.self, WatchCommand.self,
       IntentsCommand.self, RequestsCommand.self, RehearseCommand.self, CheckCommand.self, RenderCommand.self,
-      SoakCommand.self, TokenCommand.self, TrustCommand.self, CompletionCommand.self, ManCommand.self,
+      SoakCommand.self, TokenCommand.self, TrustCommand.self, HealthCommand.self, CompletionCommand.self,
+      ManCommand.self,
     ]
   }
 

@@ -3,6 +3,7 @@ import BroadcastServer
 import ChannelStore
 import EventLoop
 import Foundation
+import ServiceManager
 
 /// `touchline serve`: runs the server until it is told to stop.
 enum ServeCommand: Command {
@@ -10,12 +11,14 @@ enum ServeCommand: Command {
     name: "serve",
     synopsis: "[--listen HOST:PORT] [--store PATH|memory] [--channels DIR] [--keys DIR] [--config FILE]",
     summary: "Run a broadcast-channel server.",
-    options: ServeSettings.options,
+    options: ServeSettings.options + [ParentProcess.option],
     environment: ServeSettings.environmentHelp,
     notes: """
       Speaks HTTP/1.1, HTTP/2, WebSocket and server-sent events. The addresses are printed on standard output, the log
       goes to standard error. SIGTERM and Ctrl-C close every connection with 1012 and exit 0. SIGHUP reads settings, keys,
       certificates and channel definitions again; what is broken leaves the old in use, and what needs a restart is named.
+      Started by systemd with Type=notify it tells when it can be used, reloads and stops, and gives the signs of life that
+      WatchdogSec= asks for.
 
       Without --keys or --client-ca everybody who reaches the server may publish, so it then listens on this machine
       alone, unless --insecure-open is given.
@@ -33,6 +36,7 @@ enum ServeCommand: Command {
 
   static func run(_ arguments: Arguments) throws -> Int32 {
     _ = try arguments.positional(0...0, "no argument")
+    try ParentProcess.follow(arguments)
     let settings = ServeSettings(arguments)
     if arguments.has("--check-config") { return try settings.check() }
     if arguments.has("--format") { throw arguments.error("--format goes with --check-config") }
@@ -53,13 +57,23 @@ enum ServeCommand: Command {
     let store: any ChannelStore =
       try configuration.store.map { try SQLiteChannelStore(path: $0) } ?? MemoryChannelStore()
     let server = try start(loop, configuration, store, definitions, sink.log)
+    let manager = ServiceManager()
     // Before the addresses are printed: whoever reads them may send SIGTERM at once.
     for signal in [SIGTERM, SIGINT] {
-      loop.onSignal(signal) { server.shutDown() }
+      loop.onSignal(signal) {
+        manager.stopping("shutting down")
+        server.shutDown()
+      }
     }
-    loop.onSignal(SIGHUP) { reload(server, settings, sink) }
-    Console.print("listening on \(server.url)")
-    if let url = server.providerURL { Console.print("provider API on \(url)") }
+    loop.onSignal(SIGHUP) { manager.reloading { reload(server, settings, sink) } }
+    let addresses =
+      ["listening on \(server.url)"] + (server.providerURL.map { ["provider API on \($0)"] } ?? [])
+    for address in addresses { Console.print(address) }
+    manager.ready(addresses.joined(separator: ", "))
+    // On the loop: a server whose loop hangs gives no sign of life.
+    if let seconds = manager.watchdogSeconds {
+      loop.schedule(after: 0, every: seconds) { manager.watchdog() }
+    }
     loop.run()
     return 0
   }

@@ -26,11 +26,18 @@ enum SoakCommand: Command {
       Option(
         "--restart-server", "N", "restart the soak's own server so often, every other time with SIGKILL"),
       Option("--no-faults", nil, "cut no connections, let no clock jump, send nothing twice, flood nothing"),
+      Option(
+        "--processes", "N",
+        "spread the subscribers over so many processes; one more judges (default 1: all in one)"),
       Option("--server", "URL", "a server that runs already, on this machine (default: a server of its own)"),
+      Option("--tls", nil, "let the soak's own server speak TLS: https and wss"),
       Option("--allow-remote", "HOST", "let --server be another machine: name its host again"),
+    ] + ClientOptions.access.dropFirst() + [
       Option("--seed", "N", "make the same choices again (default: another one each time; it is printed)"),
       Option("--report", "DIR", "write report.json and report.html there"),
       Option("--fail-on", "LIST", "fail also beyond these: p99=50ms,max=1s,rss=300,failed-connections=0"),
+      Option("--part", nil, "be one of the processes of --processes: what a soak starts, not a person"),
+      ParentProcess.option,
     ],
     notes: """
       Every subscriber runs the rules of a real activity: what it shows, when it is stale, how it ends. What it received
@@ -45,10 +52,13 @@ enum SoakCommand: Command {
       "touchline soak --profile smoke",
       "touchline soak --subscribers 5000 --duration 30m --restart-server 2 --report soak",
       "touchline soak --script Channels/nba-finals-2016.match.jsonl --speed 300 --subscribers 1000",
+      "touchline soak --subscribers 10000 --processes 2 --tls",
       "touchline soak --server http://127.0.0.1:8080 --seed 17 --fail-on p99=50ms",
+      "touchline soak --server https://127.0.0.1:8443 --key keys/AuthKey_ABC123DEFG.p8",
     ])
 
   static func run(_ arguments: Arguments) throws -> Int32 {
+    if arguments.has("--part") { return try SoakPart.run(arguments) }
     let options = try SoakOptions(arguments)
     if let folder = options.report {
       do {
@@ -57,16 +67,22 @@ enum SoakCommand: Command {
         throw CommandFailure("\(folder) can't be made: \(error.localizedDescription)")
       }
     }
+    try checkDescriptors(options)
+    let run = try SoakRun(options)
+    return try run.run()
+  }
+
+  private static func checkDescriptors(_ options: SoakOptions) throws(CommandFailure) {
     EventLoop.raiseDescriptorLimit()
     var limit = rlimit()
     getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-    let wanted = options.settings.subscribers + options.settings.channels + 64
+    // The server has them all, and is started by this process where it is the soak's own.
+    let clients = options.server == nil ? options.settings.subscribers : options.share
+    let wanted = clients + options.settings.channels + 64
     guard limit.rlim_cur >= rlim_t(wanted) else {
       throw CommandFailure(
-        "\(options.settings.subscribers) subscribers need \(wanted) descriptors, and this process may open \(limit.rlim_cur); raise the hard limit (ulimit -Hn), or take fewer"
+        "\(options.settings.subscribers) subscribers need \(wanted) descriptors, and a process may open \(limit.rlim_cur); raise the hard limit (ulimit -Hn), or take fewer"
       )
     }
-    let run = try SoakRun(options)
-    return try run.run()
   }
 }

@@ -9,8 +9,14 @@ struct SoakOptions {
   var settings = SoakSettings()
   var profile: SoakProfile?
   var script: (name: String, script: MatchScript, definition: ChannelDefinition?)?
-  /// The server; nil for one of the soak's own.
-  var server: ServerAddress?
+  /// The server, and how to get in; nil for one of the soak's own.
+  var server: ServerAccess?
+  /// Whether the soak's own server speaks TLS.
+  var usesTLS = false
+  /// Processes that have the subscribers: 1 for the soak's own.
+  var processes = 1
+  /// The options that say what is shown, for those processes.
+  var credential: [String] = []
   var report: String?
   var conditions: [FailCondition] = []
 
@@ -23,10 +29,19 @@ struct SoakOptions {
     try readNumbers(arguments)
     try readScript(arguments)
     try readServer(arguments)
+    processes =
+      try arguments.value("--processes", "how many, from 1 to \(Self.mostProcesses),") { text in
+        Int(text).flatMap { (1...Self.mostProcesses).contains($0) ? $0 : nil }
+      } ?? 1
     report = arguments["--report"]
     conditions = try arguments.value("--fail-on", FailCondition.rule, FailCondition.read) ?? []
     if let problem = settings.problem { throw arguments.error(problem) }
   }
+
+  private static let mostProcesses = 64
+
+  /// Subscribers of one process.
+  var share: Int { (settings.subscribers + processes - 1) / processes }
 
   private mutating func readNumbers(_ arguments: Arguments) throws(UsageError) {
     func count(_ name: String) throws(UsageError) -> Int? {
@@ -87,27 +102,36 @@ struct SoakOptions {
     return FileManager.default.fileExists(atPath: path) ? path : nil
   }
 
-  private mutating func readServer(_ arguments: Arguments) throws(UsageError) {
-    server = try arguments.value("--server", ServerAddress.rule) { ServerAddress($0) }
-    guard let server else {
-      if arguments.has("--allow-remote") { throw arguments.error("--allow-remote goes with --server") }
+  private mutating func readServer(_ arguments: Arguments) throws {
+    usesTLS = arguments.has("--tls")
+    guard arguments.has("--server") else {
+      for name in ["--allow-remote", "--ca", "--key", "--team", "--token-file"] where arguments.has(name) {
+        throw arguments.error("\(name) goes with --server")
+      }
       return
     }
-    guard !server.isSecure else {
-      throw arguments.error("--server is \(server); a soak speaks http, without TLS")
+    guard !usesTLS else {
+      throw arguments.error("--tls is for the soak's own server; name another one as --server https://…")
     }
     guard !arguments.has("--restart-server") else {
       throw arguments.error("--restart-server restarts the soak's own server; leave out --server")
     }
     settings.restarts = 0
+    // Before the credential is looked at: whose server it is comes first.
+    let address = try ClientOptions.address(arguments)
     if let host = arguments["--allow-remote"] {
-      guard host == server.host else {
-        throw arguments.error("--allow-remote names \(host), and --server \(server.host); name the same host")
+      guard host == address.host else {
+        throw arguments.error(
+          "--allow-remote names \(host), and --server \(address.host); name the same host")
       }
-    } else if !Self.isLoopback(server.host) {
+    } else if !Self.isLoopback(address.host) {
       throw arguments.error(
-        "\(server.host) is not this machine; a soak is a load, and whoever runs that server must want it: add --allow-remote \(server.host)"
+        "\(address.host) is not this machine; a soak is a load, and whoever runs that server must want it: add --allow-remote \(address.host)"
       )
+    }
+    server = try ClientOptions.server(arguments)
+    credential = ["--key", "--team", "--token-file"].flatMap { name in
+      arguments[name].map { [name, $0] } ?? []
     }
   }
 

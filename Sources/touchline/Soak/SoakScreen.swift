@@ -122,7 +122,7 @@ enum SoakOutput {
     if let cost = report.serverCost {
       let perDelivery = cost.cpuMicrosPerDelivery.map { ", \(Decimals.text($0, 1)) µs a delivery" } ?? ""
       let slope = cost.residentSlopePerHour.map {
-        ", growing by \(Decimals.text($0 / 1_048_576, 1)) MB an hour"
+        ", growing by \(Decimals.text($0 / 1_048_576, 1)) MB an hour over its last \(Decimals.text((cost.residentSlopeSeconds ?? 0) / 60, 0)) min"
       }
       line(
         "server",
@@ -134,6 +134,12 @@ enum SoakOutput {
       "soak",
       "\(Decimals.text(soak.cpuSeconds, 1)) s of CPU\(soak.cpuMicrosPerDelivery.map { ", \(Decimals.text($0, 1)) µs a delivery" } ?? ""); \(Decimals.text(Double(soak.maxResidentBytes) / 1_048_576, 1)) MB; late by \(Decimals.milliseconds(soak.lagP99)) at p99, \(Decimals.milliseconds(soak.lagMax)) at most"
     )
+    for process in soak.processes where soak.processes.count > 1 {
+      line(
+        "",
+        "\(process.name): \(Decimals.text(process.share * 100, 0)) % of a core, \(Decimals.text(Double(process.maxResidentBytes) / 1_048_576, 1)) MB"
+      )
+    }
     if let bottleneck = soak.bottleneck {
       Console.print("  \(Console.styled("note", .yellow))          \(bottleneck)")
     }

@@ -18,6 +18,16 @@ struct SoakPublisher {
     let due: Double
   }
 
+  /// What latencies are counted from.
+  struct Published {
+    let due: Double
+    let sentAt: Double
+    /// What the server did with it; nil before its answer.
+    var outcome: Outcome?
+    /// Deliveries that came before the answer: when each was let out, and when it arrived.
+    var unanswered: [(letOut: Double, at: Double)] = []
+  }
+
   private let defined: ChannelDefinition?
   private let soak: SoakSettings
   let channel: Int
@@ -33,8 +43,8 @@ struct SoakPublisher {
   /// What became due while there was no connection.
   var waiting: [Publication] = []
   var requests: [String: Request] = [:]
-  /// When the newest messages were due and sent, by their numbers.
-  var recent: [Int: (due: Double, sentAt: Double)] = [:]
+  /// The newest messages, by their numbers.
+  var recent: [Int: Published] = [:]
   /// What is left of the budget, in percent; nil before the first answer, or without a limit.
   var budgetLeft: Double?
 
@@ -67,7 +77,12 @@ extension SoakRun {
 
   func connectPublisher(_ channel: Int) {
     guard publishers[channel].connection == nil, let swarm else { return }
-    publishers[channel].connection = swarm.connect(path: "/v1/events", tag: Self.publisherTag(channel))
+    do throws(RequestFailure) {
+      publishers[channel].connection = swarm.connect(
+        path: "/v1/events", tag: channel, headers: try access.headers())
+    } catch {
+      return fail("\(error)")
+    }
     if publishers[channel].connection == nil {
       agenda.add(.reconnectPublisher(channel: channel), at: now + 0.2)
     }
@@ -117,7 +132,7 @@ extension SoakRun {
           timestamp: Int64((now + publication.step.timestampShift).rounded(.down)),
           isIrreplaceable: isEnd || publication.step.alert != nil, isEnd: isEnd,
           isStored: policy == .latest && expiration > Int64(now) + 60)), at: now)
-    publishers[channel].recent[publication.number] = (due, now)
+    publishers[channel].recent[publication.number] = SoakPublisher.Published(due: due, sentAt: now)
     publishers[channel].recent[publication.number - 4_096] = nil
     totals.published += 1
     meter.published += 1
@@ -144,6 +159,7 @@ extension SoakRun {
           channel: channel, number: request.publication.number, uniqueID: answer.uniqueID,
           outcome: answer.outcome, isRepetition: answer.isRepetition, again: request.accepted > 1), at: now)
       guard request.accepted == 1 else { return }
+      countLatencies(of: request.publication.number, channel, answer.outcome)
       meter.publishing.record(now - request.due)
       totals.outcomes[answer.outcome.rawValue, default: 0] += 1
       meter.answered(answer.outcome)
@@ -163,7 +179,7 @@ extension SoakRun {
       // An end is worth another try; anything else is out of date by then.
       guard request.publication.step.event == .end else { return }
       loop.schedule(after: (error.retryAfter ?? 0.2) + 0.02) { [weak self] in
-        guard let self, !isEnding, publishers[channel].isOpen else { return }
+        guard let self, stage == .running, publishers[channel].isOpen else { return }
         send(request.publication, channel, at: self.now)
       }
     default: break

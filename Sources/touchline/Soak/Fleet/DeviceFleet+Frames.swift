@@ -6,33 +6,29 @@ import SubscriberProtocol
 import SubscriberSwarm
 
 /// What the devices receive, what their activities make of it, and what they acknowledge.
-extension SoakRun {
+extension DeviceFleet {
   /// Seconds between two acknowledgements of a device: at most some 2,000 a second from all.
   private var acknowledgementInterval: Double { max(1, Double(settings.subscribers) / 2_000) }
 
-  func deviceReceived(_ index: Int, _ text: ArraySlice<UInt8>, at now: Double) {
+  func received(_ index: Int, _ text: ArraySlice<UInt8>, at now: Double) {
     let channel = devices[index].plan.channel
-    let content = texts[channel].value(of: text) { bytes in SoakText(content: read(bytes, channel)) }.content
+    let content = texts[channel].value(of: text) { bytes in SoakText(content: Self.read(bytes)) }.content
     switch content {
-    case .message(let arrival, let payload, let due, let sentAt):
+    case .message(let arrival, let payload):
       totals.bytes += text.count
-      take(arrival, payload, index, due: due, sentAt: sentAt, at: now)
+      take(arrival, payload, index, at: now)
     case .other(let frame): take(frame, index, at: now)
     case .unreadable:
-      fail(
+      listener?.failed(
         "the server sent a frame that can't be read: \(String(decoding: text.prefix(200), as: UTF8.self).printable)"
       )
     }
   }
 
-  private func read(_ bytes: [UInt8], _ channel: Int) -> SoakText.Content {
+  private static func read(_ bytes: [UInt8]) -> SoakText.Content {
     guard let frame = try? ServerFrame.read(bytes) else { return .unreadable }
     guard case .message(let message) = frame else { return .other(frame) }
-    let arrival = SoakArrival(message)
-    let published = arrival.number.flatMap { publishers[channel].recent[$0] }
-    return .message(
-      arrival, message.payload, due: published?.due ?? message.sent, sentAt: published?.sentAt ?? message.sent
-    )
+    return .message(SoakArrival(message), message.payload)
   }
 
   private func take(_ frame: ServerFrame, _ index: Int, at now: Double) {
@@ -41,26 +37,29 @@ extension SoakRun {
       totals.subscriptions += 1
       devices[index].isSubscribed = true
       devices[index].countsFrom = now
-      verifier.observe(
-        .subscribed(subscriber: index, position: subscribed.position, resumed: devices[index].position),
+      observe(
+        .subscribed(
+          subscriber: devices[index].plan.index, position: subscribed.position,
+          resumed: devices[index].position),
         at: now)
       // The card went while the connection came about.
       if devices[index].activity?.state == .dismissed { unsubscribe(index) }
     case .unsubscribed:
       devices[index].isDone = true
       devices[index].isSubscribed = false
-      verifier.observe(.dismissed(subscriber: index), at: now)
+      observe(.dismissed(subscriber: devices[index].plan.index), at: now)
     case .acknowledged(_, let sequence, _):
       guard let first = devices[index].unanswered.first, first.sequence == sequence else { return }
       devices[index].unanswered.removeFirst()
-      verifier.observe(
-        .confirmed(subscriber: index, numbers: first.numbers, displayed: first.displayed), at: now)
+      observe(
+        .confirmed(subscriber: devices[index].plan.index, numbers: first.numbers, displayed: first.displayed),
+        at: now)
     default: break
     }
   }
 
   private func take(
-    _ arrival: SoakArrival, _ payload: Payload, _ index: Int, due: Double, sentAt: Double, at now: Double
+    _ arrival: SoakArrival, _ payload: Payload, _ index: Int, at now: Double
   ) {
     totals.deliveries += 1
     let clock = clock(index, now)
@@ -76,14 +75,11 @@ extension SoakRun {
       }
     }
     note(changes, of: staleDate, index, at: now)
-    verifier.observe(.received(subscriber: index, arrival, shown), at: now)
+    listener?.delivered(
+      PartDelivery(
+        subscriber: devices[index].plan.index, arrival: arrival, shown: shown,
+        countsLatency: arrival.sent >= devices[index].countsFrom), at: now)
     devices[index].position = arrival.position
-    if arrival.sent >= devices[index].countsFrom {
-      // A window lasts longer than this: what took less came without one.
-      let isImmediate = arrival.priority == .immediate && arrival.sent - sentAt < 0.5
-      meter.arrived(due: isImmediate ? due : nil, sentAt: sentAt, letOut: arrival.sent, at: now)
-    }
-    meter.delivered += 1
     if let number = arrival.number {
       devices[index].received.sequence = max(devices[index].received.sequence, arrival.position.sequence)
       devices[index].received.numbers.append(number)
@@ -110,12 +106,13 @@ extension SoakRun {
     let most = Limits.displayedPerAcknowledgement
     let displayed = Array(received.displayed.prefix(most))
     totals.acknowledgements += 1
-    verifier.observe(
-      .acknowledged(subscriber: index, numbers: received.numbers, displayed: displayed), at: now)
+    observe(
+      .acknowledged(subscriber: devices[index].plan.index, numbers: received.numbers, displayed: displayed),
+      at: now)
     devices[index].unanswered.append((received.sequence, received.numbers, displayed))
-    swarm?.send(
+    swarm.send(
       ClientFrame.acknowledge(
-        publishers[devices[index].plan.channel].id, sequence: received.sequence,
+        channels[devices[index].plan.channel].id, sequence: received.sequence,
         displayed: Array(received.sequences.prefix(most))), on: connection)
   }
 }

@@ -33,13 +33,25 @@ struct SoakDevice {
   var isGoingToAcknowledge = false
   var attempts = 0
 
+  /// The connection is gone.
+  mutating func connectionEnded() {
+    connection = nil
+    // A card that is gone needs no connection.
+    if activity?.state == .dismissed { isDone = true }
+    isSubscribed = false
+    isUnsubscribing = false
+    isPaused = false
+    received = (0, [], [], [])
+    unanswered = []
+  }
+
   init(index: Int, settings: SoakSettings) { plan = SubscriberPlan(index: index, settings: settings) }
 }
 
 /// What one delivered text says, read once for all who receive it.
 struct SoakText {
   enum Content {
-    case message(SoakArrival, Payload, due: Double, sentAt: Double)
+    case message(SoakArrival, Payload)
     case other(ServerFrame)
     case unreadable
   }

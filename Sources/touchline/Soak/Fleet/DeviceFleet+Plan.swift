@@ -5,8 +5,9 @@ import Soak
 import SubscriberProtocol
 import SubscriberSwarm
 
-/// What happens to the devices by plan, their connections, and their activities' own time.
-extension SoakRun {
+/// What happens to the devices by plan, and their activities' own time.
+extension DeviceFleet {
+  private static let tolerance = Verifier.Tolerance()
 
   // MARK: By plan
 
@@ -23,10 +24,10 @@ extension SoakRun {
     case .arrive:
       disconnect(index, at: now)
       let plan = devices[index].plan
-      devices[index] = SoakDevice(index: index, settings: settings)
+      devices[index] = SoakDevice(index: devices[index].plan.index, settings: settings)
       devices[index].plan = plan
       devices[index].activity = LiveActivity(startedAt: Date(timeIntervalSince1970: now))
-      verifier.observe(.arrived(subscriber: index), at: now)
+      observe(.arrived(subscriber: devices[index].plan.index), at: now)
       connect(index, at: now)
     case .leave:
       count(fault: "left, and another came")
@@ -43,14 +44,14 @@ extension SoakRun {
       guard let connection = devices[index].connection, devices[index].isSubscribed else { return }
       count(fault: "stopped reading")
       devices[index].isPaused = true
-      swarm?.setPaused(true, connection)
-      verifier.observe(.stalled(subscriber: index), at: now)
+      swarm.setPaused(true, connection)
+      observe(.stalled(subscriber: devices[index].plan.index), at: now)
     case .readAgain:
       guard devices[index].isPaused else { return }
       devices[index].isPaused = false
-      devices[index].countsFrom = now + verifier.tolerance.catchingUp
-      if let connection = devices[index].connection { swarm?.setPaused(false, connection) }
-      verifier.observe(.readAgain(subscriber: index), at: now)
+      devices[index].countsFrom = now + Self.tolerance.catchingUp
+      if let connection = devices[index].connection { swarm.setPaused(false, connection) }
+      observe(.readAgain(subscriber: devices[index].plan.index), at: now)
     case .cut:
       guard devices[index].connection != nil else { return }
       count(fault: "connection cut")
@@ -62,7 +63,8 @@ extension SoakRun {
       // What was due before the jump is due before it.
       wake(index, at: now)
       devices[index].clockOffset += seconds
-      verifier.observe(.clockJumped(subscriber: index, to: now + devices[index].clockOffset), at: now)
+      observe(
+        .clockJumped(subscriber: devices[index].plan.index, to: now + devices[index].clockOffset), at: now)
       wake(index, at: now)
     case .dismiss:
       guard devices[index].activity != nil else { return }
@@ -71,7 +73,9 @@ extension SoakRun {
       let staleDate = devices[index].activity?.staleDate
       let changes = devices[index].activity?.dismiss(at: clock) ?? []
       note(changes, of: staleDate, index, at: now)
-      unsubscribe(index)
+      observe(.leaving(subscriber: devices[index].plan.index), at: now)
+      // The system takes its time: what arrives until then is shown to nobody.
+      agenda.add(.unsubscribe(device: index), at: now + random.between(0, 1))
     }
   }
 
@@ -79,59 +83,10 @@ extension SoakRun {
     Date(timeIntervalSince1970: now + devices[index].clockOffset)
   }
 
-  // MARK: Connection
-
-  func connect(_ index: Int, at now: Double) {
-    let device = devices[index]
-    guard device.connection == nil, device.activity != nil, !device.isOffline, !device.isDone, let swarm
-    else {
-      return
-    }
-    var path = "/v1/channels/\(ChannelID.pathSegment(publishers[device.plan.channel].id))/events"
-    if let position = device.position { path += "?epoch=\(position.epoch)&seq=\(position.sequence)" }
-    devices[index].connection = swarm.connect(
-      path: path, tag: index, isNarrow: device.plan.isSlow)
-    if devices[index].connection == nil { retry(index, at: now) }
-  }
-
-  private func retry(_ index: Int, at now: Double) {
-    devices[index].attempts += 1
-    let wait = min(2, 0.1 * Double(1 << min(5, devices[index].attempts)))
-    agenda.add(.reconnect(device: index), at: now + random.between(wait / 2, wait))
-  }
-
-  /// The device's side ends the connection.
-  private func disconnect(_ index: Int, at now: Double, reset: Bool = false) {
-    guard let connection = devices[index].connection else { return }
-    swarm?.close(connection, reset: reset)
-    connectionEnded(index, at: now)
-  }
-
-  private func connectionEnded(_ index: Int, at now: Double) {
-    devices[index].connection = nil
-    // A card that is gone needs no connection.
-    if devices[index].activity?.state == .dismissed { devices[index].isDone = true }
-    devices[index].isSubscribed = false
-    devices[index].isUnsubscribing = false
-    devices[index].isPaused = false
-    devices[index].received = (0, [], [], [])
-    devices[index].unanswered = []
-    verifier.observe(.disconnected(subscriber: index), at: now)
-  }
-
-  func deviceOpened(_ index: Int, _ connection: Swarm.ID) {
-    totals.connections += 1
-    devices[index].attempts = 0
-  }
-
-  func deviceClosed(_ index: Int, wasOpen: Bool, at now: Double) {
-    if !wasOpen { totals.failedConnections += 1 }
-    connectionEnded(index, at: now)
-    retry(index, at: now)
-  }
+  // MARK: Leaving
 
   func unsubscribe(_ index: Int) {
-    verifier.observe(.leaving(subscriber: index), at: now)
+    observe(.leaving(subscriber: devices[index].plan.index), at: now)
     guard let connection = devices[index].connection else {
       // Without a connection there is nothing to leave: it just doesn't come back.
       devices[index].isDone = true
@@ -139,7 +94,7 @@ extension SoakRun {
     }
     guard devices[index].isSubscribed, !devices[index].isUnsubscribing else { return }
     devices[index].isUnsubscribing = true
-    swarm?.send(ClientFrame.unsubscribe(publishers[devices[index].plan.channel].id), on: connection)
+    swarm.send(ClientFrame.unsubscribe(channels[devices[index].plan.channel].id), on: connection)
   }
 
   // MARK: The activity's own time
@@ -159,9 +114,9 @@ extension SoakRun {
     guard let staleDate else { return }
     for change in changes where change.cause == .staleDate {
       totals.staleFlips += 1
-      verifier.observe(
+      observe(
         .wentStale(
-          subscriber: index, staleDate: staleDate.timeIntervalSince1970,
+          subscriber: devices[index].plan.index, staleDate: staleDate.timeIntervalSince1970,
           clock: clock(index, now).timeIntervalSince1970), at: now)
     }
   }

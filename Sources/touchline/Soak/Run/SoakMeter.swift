@@ -10,7 +10,6 @@ struct SoakMeter {
   private(set) var fromSending = LatencyHistogram()
   private(set) var fromWindow = LatencyHistogram()
   var publishing = LatencyHistogram()
-  private var lags = LatencyHistogram()
   private(set) var samples: [SoakSample] = []
   var delivered = 0
   var published = 0
@@ -23,12 +22,8 @@ struct SoakMeter {
   var serverBefore: Int?
 
   private var current = LatencyHistogram()
-  private var currentLag: Double = 0
   private var beganAt: Double = 0
-  private let own = ProcessWatch(pid: getpid())
-  private var ownCPU: Double = 0
-  private var ownCPUAtStart: Double = 0
-  private var ownMost = 0
+  private var processes: [SoakProcess] = []
   private var serverCPU: Double?
   /// What earlier processes of the server used, before each was stopped.
   private var serverCPUBefore: Double = 0
@@ -39,10 +34,10 @@ struct SoakMeter {
   /// Samples of a report at most.
   private static let mostSamples: Double = 600
 
-  mutating func begin(serverCPU: Double) {
+  /// - Parameter processes: the soak's own, with their names.
+  mutating func begin(serverCPU: Double, processes: [(name: String, watch: ProcessWatch)]) {
     beganAt = Date().timeIntervalSince1970
-    ownCPUAtStart = own.cpuSeconds ?? 0
-    ownCPU = ownCPUAtStart
+    self.processes = processes.map { SoakProcess(name: $0.name, watch: $0.watch) }
     serverCPUAtStart = serverCPU
     self.serverCPU = serverCPU
   }
@@ -53,16 +48,14 @@ struct SoakMeter {
   /// The newest sample that has latencies.
   var newestLatency: LatencySummary? { samples.last { $0.latency != nil }?.latency }
 
-  mutating func lag(_ seconds: Double) {
-    lags.record(seconds)
-    currentLag = max(currentLag, seconds)
-  }
-
-  mutating func arrived(due: Double?, sentAt: Double, letOut: Double, at now: Double) {
-    guard let due else { return fromWindow.record(now - letOut) }
-    latency.record(now - due)
-    current.record(now - due)
-    fromSending.record(now - sentAt)
+  /// A message arrived. One that waited in a window counts from when that let it out.
+  mutating func arrived(
+    _ published: SoakPublisher.Published, _ outcome: Outcome, letOut: Double, at now: Double
+  ) {
+    guard outcome == .delivered else { return fromWindow.record(now - letOut) }
+    latency.record(now - published.due)
+    current.record(now - published.due)
+    fromSending.record(now - published.sentAt)
   }
 
   mutating func answered(_ outcome: Outcome) {
@@ -80,7 +73,7 @@ struct SoakMeter {
   }
 
   mutating func sample(
-    at elapsed: Double, passed: Double, devices: [SoakDevice], publishers: [SoakPublisher],
+    at elapsed: Double, passed: Double, status: PartStatus, publishers: [SoakPublisher],
     server: ProcessWatch?, violations: Int
   ) -> SoakSample {
     var sample = SoakSample()
@@ -93,37 +86,24 @@ struct SoakMeter {
     let budgets = publishers.compactMap(\.budgetLeft)
     if !budgets.isEmpty { sample.budgetLeft = budgets.reduce(0, +) / Double(budgets.count) }
     sample.latency = current.count > 0 ? current.summary : nil
-    count(devices, &sample)
+    sample.subscribed = status.subscribed
+    sample.wanted = status.wanted
+    sample.fresh = status.fresh
+    sample.stale = status.stale
+    sample.ended = status.ended
     measure(server, passed, &sample)
-    sample.soakLag = currentLag
+    sample.soakLag = status.lagNewest
     sample.violations = violations
     sample.event = event
     samples.append(sample)
     (published, delivered, windowed, refused, dropped) = (0, 0, 0, 0, 0)
     current = LatencyHistogram()
-    currentLag = 0
     event = nil
     return sample
   }
 
-  private func count(_ devices: [SoakDevice], _ sample: inout SoakSample) {
-    for device in devices {
-      if device.isSubscribed { sample.subscribed += 1 }
-      guard let activity = device.activity else { continue }
-      if !device.isOffline, !device.isUnsubscribing { sample.wanted += 1 }
-      switch activity.state {
-      case .pending, .active: sample.fresh += 1
-      case .stale: sample.stale += 1
-      case .ended, .dismissed: sample.ended += 1
-      }
-    }
-  }
-
   private mutating func measure(_ server: ProcessWatch?, _ passed: Double, _ sample: inout SoakSample) {
-    let cpu = own.cpuSeconds ?? ownCPU
-    sample.soakCPU = (cpu - ownCPU) / passed * 100
-    ownCPU = cpu
-    ownMost = max(ownMost, own.residentBytes ?? 0)
+    for index in processes.indices { sample.soakCPU += processes[index].measure() / passed * 100 }
     guard let server, let resident = server.residentBytes, let used = server.cpuSeconds else { return }
     sample.serverResident = resident
     serverMost = max(serverMost, resident)
@@ -134,19 +114,51 @@ struct SoakMeter {
 
   // MARK: Costs
 
-  func serverCost(cpu: Double, deliveries: Int, restarts: Int) -> ServerCost {
+  func serverCost(cpu: Double, deliveries: Int) -> ServerCost {
     let used = max(0, serverCPUBefore + cpu - serverCPUAtStart)
+    let slope = samples.residentSlope
     return ServerCost(
       cpuSeconds: used, cpuMicrosPerDelivery: deliveries > 0 ? used / Double(deliveries) * 1e6 : nil,
       maxResidentBytes: serverMost, firstResidentBytes: serverBefore ?? 0,
-      residentSlopePerHour: restarts == 0 ? samples.residentSlopePerHour : nil)
+      residentSlopePerHour: slope?.perHour, residentSlopeSeconds: slope?.seconds)
   }
 
-  func soakCost(deliveries: Int, latencyP99: Double) -> SoakCost {
-    let used = max(0, (own.cpuSeconds ?? ownCPU) - ownCPUAtStart)
+  mutating func soakCost(deliveries: Int, lagP99: Double, lagMax: Double) -> SoakCost {
+    for index in processes.indices { _ = processes[index].measure() }
+    let wall = max(0.001, Date().timeIntervalSince1970 - beganAt)
     return SoakCost(
-      cpuSeconds: used, cpuMicrosPerDelivery: deliveries > 0 ? used / Double(deliveries) * 1e6 : nil,
-      maxResidentBytes: ownMost, lagP99: lags.percentile(99), lagMax: lags.maximum,
-      wallSeconds: Date().timeIntervalSince1970 - beganAt, latencyP99: latencyP99)
+      processes: processes.map { process in
+        ProcessCost(
+          name: process.name, cpuSeconds: process.used, share: process.used / wall,
+          maxResidentBytes: process.mostResident)
+      },
+      deliveries: deliveries, lagP99: lagP99, lagMax: lagMax, latencyP99: latency.percentile(99))
+  }
+}
+
+/// One of the soak's own processes, and what it used since the start.
+private struct SoakProcess {
+  let name: String
+  let watch: ProcessWatch
+  private let atStart: Double
+  private var last: Double
+  private(set) var mostResident = 0
+
+  init(name: String, watch: ProcessWatch) {
+    self.name = name
+    self.watch = watch
+    atStart = watch.cpuSeconds ?? 0
+    last = atStart
+  }
+
+  /// Seconds of CPU since the start.
+  var used: Double { last - atStart }
+
+  /// Seconds of CPU since it was last measured. One that has ended uses nothing more.
+  mutating func measure() -> Double {
+    guard let cpu = watch.cpuSeconds else { return 0 }
+    defer { last = cpu }
+    mostResident = max(mostResident, watch.residentBytes ?? 0)
+    return cpu - last
   }
 }

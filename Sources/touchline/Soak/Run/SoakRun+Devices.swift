@@ -1,0 +1,53 @@
+import BroadcastChannels
+import Foundation
+import Soak
+
+/// What the devices tell, from this process or from others.
+extension SoakRun: FleetListener {
+  func take(_ report: PartReport) {
+    guard stage != .ended else { return }
+    switch report {
+    case .observed(let observation, let at): observed(observation, at: at)
+    case .delivered(let delivery, let at): delivered(delivery, at: at)
+    case .failed(let message): failed(message)
+    // The part's own object keeps these.
+    case .reached, .status: break
+    }
+  }
+
+  func observed(_ observation: Observation, at now: Double) { verifier.observe(observation, at: now) }
+
+  func delivered(_ delivery: PartDelivery, at now: Double) {
+    let arrival = delivery.arrival
+    verifier.observe(.received(subscriber: delivery.subscriber, arrival, delivery.shown), at: now)
+    meter.delivered += 1
+    guard delivery.countsLatency else { return }
+    let channel = delivery.subscriber % settings.channels
+    guard let number = arrival.number, let published = publishers[channel].recent[number] else { return }
+    guard let outcome = published.outcome else {
+      // Which latency it is, the answer tells.
+      publishers[channel].recent[number]?.unanswered.append((arrival.sent, now))
+      return
+    }
+    meter.arrived(published, outcome, letOut: arrival.sent, at: now)
+  }
+
+  /// The answer to a message came: what was delivered before it counts now.
+  func countLatencies(of number: Int, _ channel: Int, _ outcome: Outcome) {
+    guard var published = publishers[channel].recent[number] else { return }
+    for (letOut, at) in published.unanswered { meter.arrived(published, outcome, letOut: letOut, at: at) }
+    published.unanswered = []
+    published.outcome = outcome
+    publishers[channel].recent[number] = published
+  }
+
+  func failed(_ message: String) { fail(message) }
+
+  /// Judges what waited until everything before it was heard.
+  func judgeWaiting(until horizon: Double) {
+    guard !waiting.isEmpty else { return }
+    let due = waiting.filter { $0.at < horizon }
+    waiting.removeAll { $0.at < horizon }
+    for (at, observation) in due { verifier.observe(observation, at: at) }
+  }
+}

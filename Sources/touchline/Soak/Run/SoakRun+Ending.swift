@@ -1,0 +1,96 @@
+import BroadcastClient
+import BroadcastServer
+import Foundation
+import Soak
+
+/// The end of a run, in time or early: the last words of its parts, the verdict, and what is left behind.
+extension SoakRun {
+  func endEarly() {
+    switch stage {
+    case .running:
+      meter.endedEarly = true
+      stop()
+    case .preparing, .stopping: fail("ended before its verdict")
+    case .ended: break
+    }
+  }
+
+  /// Lets the devices stop; the verdict follows when all of them have told everything.
+  func stop() {
+    sample(now)
+    stage = .stopping
+    stoppedAt = now
+    for part in parts { part.end() }
+    finishWhenHeard()
+  }
+
+  func finishWhenHeard() {
+    guard stage == .stopping else { return }
+    guard parts.allSatisfy(\.hasEnded) else {
+      if now - stoppedAt > Self.patience { fail("a process of the soak doesn't end") }
+      return
+    }
+    finish(at: now)
+  }
+
+  private func finish(at now: Double) {
+    stage = .ended
+    judgeWaiting(until: .infinity)
+    if meter.endedEarly { verifier.advance(to: now) } else { verifier.finish(at: now) }
+    let report = makeReport(at: now)
+    screen.end()
+    SoakOutput.print(report)
+    do {
+      if let folder = options.report { try SoakOutput.write(report, to: folder) }
+      outcome = .success(report.verdict.passed ? 0 : 1)
+    } catch {
+      outcome = .failure(CommandFailure("the report can't be written: \(error.localizedDescription)"))
+    }
+    leave()
+  }
+
+  func fail(_ message: String) {
+    guard stage != .ended else { return }
+    stage = .ended
+    outcome = .failure(CommandFailure(message))
+    leave()
+  }
+
+  /// On somebody else's server nothing is left behind.
+  private func leave() {
+    // Not from within a step of what is closed here.
+    loop.schedule(after: 0) { [self] in
+      closeConnections()
+      guard own == nil else { return loop.stop() }
+      let administration = ChannelAdministration(loop: loop, server: access)
+      var left = publishers.count { !$0.id.isEmpty }
+      if left == 0 { loop.stop() }
+      for publisher in publishers where !publisher.id.isEmpty {
+        administration.delete(publisher.id) { [loop] _ in
+          left -= 1
+          if left == 0 { loop.stop() }
+        }
+      }
+    }
+  }
+
+  private func makeReport(at now: Double) -> SoakReport {
+    let status = status()
+    var totals = totals
+    totals.add(status.totals)
+    totals.conflated = verifier.conflated
+    let latency = meter.latency.summary
+    let cpu = own?.pid.flatMap { ProcessWatch(pid: $0).cpuSeconds } ?? meter.lastServerCPU
+    let server = own.map { _ in meter.serverCost(cpu: cpu, deliveries: totals.deliveries) }
+    let soak = meter.soakCost(
+      deliveries: totals.deliveries, lagP99: status.lagP99, lagMax: status.lagMax)
+    let failures = options.conditions.compactMap { $0.failure(latency, totals, server, soak) }
+    return SoakReport(
+      program: "touchline \(TouchlineVersion.current)", started: start, seconds: elapsed(now),
+      settings: settings, profile: options.profile?.rawValue, script: options.script?.name,
+      endedEarly: meter.endedEarly, server: own == nil ? "\(access)" : "a server of its own, \(access)",
+      verdict: SoakVerdict(verifier, failedConditions: failures), totals: totals, latency: latency,
+      latencyFromSending: meter.fromSending.summary, windowLatency: meter.fromWindow.summary,
+      publishLatency: meter.publishing.summary, serverCost: server, soakCost: soak, samples: meter.samples)
+  }
+}

@@ -1,0 +1,106 @@
+import BroadcastChannels
+import BroadcastClient
+import EventLoop
+import Foundation
+import Soak
+import SubscriberSwarm
+
+/// The soak's own server, and what is done to it.
+extension SoakRun {
+  func watchServer() {
+    guard let own else { return }
+    let isRunning = stage == .preparing || stage == .running
+    if isStopping {
+      guard !own.isRunning else { return }
+      isStopping = false
+      guard isRunning else { return }
+      do throws(CommandFailure) {
+        try own.start { [self] access in
+          lastStop = now
+          verifier.observe(.serverStopped, at: now)
+          serve(access)
+        }
+      } catch {
+        fail(error.message)
+      }
+    } else if own.pid != nil, !own.isRunning, isRunning {
+      let words = own.lastWords
+      fail("the server ended by itself\(words.isEmpty ? "" : "; its last words:\n\(words)")")
+    }
+  }
+
+  func restart(_ signal: Int32, at now: Double) {
+    guard let own, own.isRunning else { return }
+    let name = signal == SIGKILL ? SoakSample.killed : SoakSample.restarted
+    count(fault: name)
+    meter.event = name
+    verifier.observe(.serverStopped, at: now)
+    lastStop = now
+    meter.serverStops(own.pid.flatMap { ProcessWatch(pid: $0).cpuSeconds } ?? 0)
+    isStopping = true
+    own.end(signal)
+  }
+
+  func count(fault: String) { totals.faults[fault, default: 0] += 1 }
+
+  /// One client sends as fast as it can and reads nothing: it may lose its connection, and nobody else may notice.
+  func beginFlood(at now: Double) {
+    guard let headers = try? access.headers() else { return }
+    count(fault: "flood of one client")
+    meter.event = "flood"
+    flood = swarm?.connect(path: "/v1/events", tag: Self.floodTag, headers: headers, isNarrow: true)
+  }
+
+  private func sendFlood(_ connection: Swarm.ID) {
+    swarm?.setPaused(true, connection)
+    let frame = Array("{\"type\":\"unsubscribe\",\"channel\":\"nobody\"}".utf8)
+    for _ in 0..<5_000 { swarm?.send(frame, on: connection) }
+    loop.schedule(after: 2) { [weak self] in self?.swarm?.close(connection, reset: true) }
+  }
+
+  /// Asks the server about the newest messages of each channel.
+  func ask(_ now: Double) {
+    let client = HTTPClient(loop: loop, tls: access.tls)
+    guard let headers = try? access.headers() else { return }
+    for (channel, publisher) in publishers.enumerated() {
+      for question in verifier.questions(channel: channel, atMost: Self.asked, after: lastStop + 1) {
+        let path = "/v1/channels/\(ChannelID.pathSegment(publisher.id))/messages/\(question.uniqueID)"
+        client.send(url: access.address.http(path), headers: headers) { [self] result in
+          guard case .success(let response) = result, response.status == 200, stage != .ended,
+            let root = (try? JSONDocument(response.body))?.root,
+            let written = root["written"]?.number?.int, let acknowledged = root["acknowledged"]?.number?.int,
+            let displayed = root["displayed"]?.number?.int
+          else { return }
+          waiting.append(
+            (
+              self.now,
+              .record(
+                channel: channel, number: question.number, written: Int(written),
+                acknowledged: Int(acknowledged), displayed: Int(displayed))
+            ))
+        }
+      }
+    }
+  }
+
+  /// Messages a channel that the server is asked about.
+  private static let asked = 25
+}
+
+extension SoakRun: SwarmHandler {
+  func opened(_ connection: Swarm.ID, tag: Int) {
+    if tag == Self.floodTag { sendFlood(connection) } else { publisherOpened(tag, connection) }
+  }
+
+  func received(_ text: ArraySlice<UInt8>, _ connection: Swarm.ID, tag: Int) {
+    guard stage == .running, tag != Self.floodTag else { return }
+    publisherReceived(tag, Array(text), at: now)
+  }
+
+  func closed(_ connection: Swarm.ID, tag: Int, code: UInt16?, problem: String?, wasOpen: Bool) {
+    guard stage == .running, tag != Self.floodTag else { return }
+    if let code { totals.closeCodes["\(code)", default: 0] += 1 }
+    if !wasOpen, let refusal = SoakRefusal.message(problem) { return fail(refusal) }
+    publisherClosed(tag, at: now)
+  }
+}
