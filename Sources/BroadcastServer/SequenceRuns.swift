@@ -65,6 +65,11 @@ struct SequenceRuns: Sendable, Hashable {
     return nil
   }
 
+  /// The same numbers, one by one.
+  init(_ numbers: some Sequence<Int> = []) {
+    for number in numbers { insert(number) }
+  }
+
   private func firstRun(endingAtOrAfter number: Int) -> Int {
     var (low, high) = (0, runs.count)
     while low < high {
@@ -73,4 +78,8 @@ struct SequenceRuns: Sendable, Hashable {
     }
     return low
   }
+}
+
+extension SequenceRuns: ExpressibleByArrayLiteral {
+  init(arrayLiteral numbers: Int...) { self.init(numbers) }
 }

@@ -1,3 +1,4 @@
+import BroadcastChannels
 import EventLoop
 
 /// A connection that is kept alive, and dropped when its peer is gone or reads nothing.
@@ -29,7 +30,7 @@ final class SessionRegistry {
   private var timer: LoopTimer?
 
   /// - Parameter messageSeconds: for how long a message may come in pieces.
-  init(loop: EventLoop, keepAlive: KeepAlive, messageSeconds: Double) {
+  init(loop: EventLoop, keepAlive: KeepAlive, messageSeconds: Double = Limits.handshakeSeconds) {
     self.loop = loop
     self.messageSeconds = messageSeconds
     self.keepAlive = keepAlive
