@@ -69,7 +69,10 @@ let package = Package(
 
     // Where channels live.
     .target(name: "ChannelStore", dependencies: ["BroadcastChannels", "CSQLite"]),
-    .testTarget(name: "ChannelStoreTests", dependencies: ["ChannelStore", "BroadcastChannels"]),
+    .testTarget(
+      name: "ChannelStoreTests", dependencies: ["ChannelStore", "BroadcastChannels", "CFaultyDisk"]),
+    // A disk that fails and loses its power when a test says so.
+    .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
 
     // Rules and I/O joined.
     .target(
@@ -78,7 +81,7 @@ let package = Package(
     .testTarget(
       name: "BroadcastServerTests",
       dependencies: [
-        "BroadcastServer", "BroadcastChannels", "ChannelStore", "Credentials", "EventLoop",
+        "BroadcastServer", "BroadcastChannels", "ChannelStore", "CFaultyDisk", "Credentials", "EventLoop",
         "SubscriberProtocol",
         "TestSupport",
       ]),
@@ -99,6 +102,8 @@ let package = Package(
         "Credentials", "Soak", "SubscriberSwarm", "ServiceManager", "CLinux",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["touchline", "TestSupport"]),
+    // The real program, killed at random moments, and disks that are full.
+    .testTarget(name: "CrashTests", dependencies: ["touchline", "TestSupport"]),
     // APNs libraries and HTTP/2 clients that know nothing of this program; deploy/setup --tests installs them.
     .testTarget(
       name: "SenderTests", dependencies: ["touchline", "TestSupport"],

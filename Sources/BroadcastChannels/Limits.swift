@@ -198,6 +198,16 @@ public enum Limits {
   /// mean something. Touchline: a device answers in milliseconds, and a person doesn't notice half a second.
   public static let requestSettleSeconds: Double = 0.5
 
+  // MARK: Store
+
+  /// Requests that wait until the disk has what they changed. Touchline: thousands share one sync of some milliseconds; more
+  /// means that the disk stands still, and each holds a message in memory.
+  public static let waitingForStore = 8_192
+  /// Seconds between two tries of a store that has failed, and until a refused publisher should try again.
+  public static let storeRetrySeconds: Double = 1
+  /// Seconds between two looks for answers to request ids that no longer have to be kept.
+  public static let forgetAnswersSeconds: Double = 60
+
   // MARK: Operating
 
   /// Seconds that a health check may wait for its answer. Touchline: container engines and probes ask again by then.

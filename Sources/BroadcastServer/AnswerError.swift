@@ -27,6 +27,9 @@ struct AnswerError: Error {
       retryAfter: refusal.retryAfter)
   }
 
+  /// What has to be stored can't be, and nothing has changed.
+  static let storeFailed = AnswerError(.storeFailed)
+
   /// The same on the local interface, where an unknown channel is a path that isn't there.
   var asLocal: AnswerError {
     guard reason == RefusalReason.channelNotRegistered.rawValue else { return self }
@@ -64,4 +67,14 @@ struct AnswerError: Error {
     ErrorFrame(
       reason: reason, message: message, channel: channel, requestID: requestID, retryAfter: retryAfter)
   }
+}
+
+extension Refusal {
+  /// What has to be stored can't be, and nothing has changed.
+  static let storeFailed = Refusal(
+    .serviceUnavailable, "the server can't store this now; try again later",
+    retryAfter: Limits.storeRetrySeconds)
+
+  /// Nothing is taken any more.
+  static let shuttingDown = Refusal(.shutdown, "the server is shutting down; try again later")
 }

@@ -177,11 +177,13 @@ extension BroadcastServer {
     for definition in definitions {
       let name = definition.alias?.name ?? ""
       do throws(AnswerError) {
-        names[try hub.install(definition), default: []].append(name)
+        let installed = try hub.install(definition) { [weak self] in
+          // What was made is made; the next SIGHUP makes the rest.
+          self?.refuseChannels("\(folder)/\(name).json: \($0.message)", others: 0)
+        }
+        names[installed, default: []].append(name)
       } catch {
-        // The store failed in the midst of it. What was made is made; the next SIGHUP makes the rest.
-        return refuseChannels(
-          "\(folder)/\(name).json: \(error.message)", others: 0)
+        return refuseChannels("\(folder)/\(name).json: \(error.message)", others: 0)
       }
     }
     configuration.channels = folder

@@ -38,12 +38,13 @@ public final class BroadcastServer {
     self.loop = loop
     self.configuration = configuration
     self.log = log
+    let storage = StorageThread(loop)
     let environment = HubEnvironment(
       now: { Date() },
       schedule: { seconds, body in
         let timer = loop.schedule(after: seconds, body)
         return { timer.cancel() }
-      })
+      }, perform: storage.perform, atEndOfTurn: storage.atEndOfTurn)
     let keys = try configuration.keys.map { try KeyRing(folder: $0) }
     self.keys = keys
     definedAliases = Set(definitions.compactMap(\.alias))
@@ -55,14 +56,18 @@ public final class BroadcastServer {
     hub = Hub(store: store, environment: environment, log: log, loop: loop)
     pushes = PushRegistry(environment: environment)
     try hub.load()
+    var conflict: DefinitionConflict?
     for definition in definitions {
+      let alias = definition.alias?.name ?? ""
       do throws(AnswerError) {
         try access.checkDefinition(definition)
-        _ = try hub.install(definition)
+        _ = try hub.install(definition) { conflict = DefinitionConflict(alias: alias, problem: $0.message) }
       } catch {
-        throw DefinitionConflict(alias: definition.alias?.name ?? "", problem: error.message)
+        throw DefinitionConflict(alias: alias, problem: error.message)
       }
     }
+    storage.start()
+    if let conflict { throw conflict }
     registry = SessionRegistry(
       loop: loop, keepAlive: configuration.keepAlive, messageSeconds: configuration.handshakeSeconds)
     var random = environment.random
@@ -93,6 +98,12 @@ public final class BroadcastServer {
     }
     monitoring.watch(loop)
     loop.schedule(after: 5, every: 5) { log.tellCounts() }
+    log(
+      .info, .store,
+      store.isDurable
+        ? "the store is \(store.place)"
+        : "the store is memory: channels and what they remember end with this process",
+      ["path": store.isDurable ? store.place : nil])
     log(
       .info, .started,
       "touchline \(TouchlineVersion.current) serves \(hub.channelCount) channels on \(([url] + [providerURL].compactMap(\.self)).joined(separator: " and "))",
@@ -193,7 +204,18 @@ public final class BroadcastServer {
     }
     isStopping = true
     log(.info, .stopping, "shutting down; \(registry.count) sessions are told")
-    hub.shutDown()
+    var hasBegun = false
+    let begin = { [self] in
+      guard !hasBegun else { return }
+      hasBegun = true
+      closeConnections()
+    }
+    hub.shutDown(begin)
+    // A disk that stands still doesn't keep the server from ending: what it answered is stored.
+    if !hasBegun { loop.schedule(after: Limits.shutdownSeconds, begin) }
+  }
+
+  private func closeConnections() {
     pushes.shutDown()
     main.stopAccepting()
     provider?.stopAccepting()

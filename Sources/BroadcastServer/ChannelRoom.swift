@@ -64,6 +64,16 @@ final class ChannelRoom {
   }
   private(set) var definition: ChannelDefinition
 
+  /// What the store has of it, while messages that subscribers must not hear of yet wait for the store.
+  private var kept: Channel.Checkpoint?
+  private var held = 0
+  /// What it was last stored with.
+  var group: StoreGroup?
+  /// The store is forgetting it: nothing changes any more.
+  var isBeingDeleted = false {
+    didSet { scheduleAdvance() }
+  }
+
   /// What became of its deliveries.
   let counts: DeliveryCounts
 
@@ -100,6 +110,30 @@ final class ChannelRoom {
     self.definition = definition
     self.hub = hub
     sentSoFar = SentSoFar(stored: channel.stored)
+  }
+
+  // MARK: What the store has
+
+  /// The channel as subscribers may see it.
+  var seen: Channel.Checkpoint { kept ?? channel.checkpoint }
+
+  /// The channel changes, and the store doesn't have it yet.
+  func hold(_ before: Channel.Checkpoint) {
+    if held == 0 { kept = before }
+    held += 1
+  }
+
+  /// The store has the first of what is held.
+  func release(_ after: Channel.Checkpoint) {
+    held -= 1
+    kept = held == 0 ? nil : after
+  }
+
+  /// The last of what is held has not happened.
+  func undo(to before: Channel.Checkpoint, forgetting id: RequestID?) {
+    channel.restore(before, forgetting: id)
+    held -= 1
+    if held == 0 { kept = nil }
   }
 
   // MARK: Subscribers
@@ -281,8 +315,11 @@ final class ChannelRoom {
 
   // MARK: Time
 
-  private func scheduleAdvance() {
-    let deadline = isClosed ? nil : channel.nextDeadline?.timeIntervalSinceReferenceDate
+  func scheduleAdvance() {
+    // What has to be stored first waits for a store that works.
+    let mayAdvance =
+      !isClosed && !isBeingDeleted && (hub.isStoreWorking || channel.settings.storagePolicy == .none)
+    let deadline = mayAdvance ? channel.nextDeadline?.timeIntervalSinceReferenceDate : nil
     guard timer?.deadline != deadline else { return }
     timer?.cancel()
     timer = nil

@@ -25,15 +25,23 @@ extension Hub {
 
   /// Takes over a definition file's rules for the channel that it describes, or makes the channel.
   ///
-  /// - Throws: as ``checkInstalling(_:)`` and ``create(_:)``.
-  func install(_ definition: ChannelDefinition) throws(AnswerError) -> Installed {
+  /// - Parameter failed: is called when the channel can't be made.
+  /// - Returns: what becomes of it. A channel that is made is there when it was stored.
+  /// - Throws: as ``checkInstalling(_:)``.
+  func install(
+    _ definition: ChannelDefinition, failed: @escaping (AnswerError) -> Void
+  ) throws(AnswerError) -> Installed {
     try checkInstalling(definition)
     guard let alias = definition.alias, let room = knownRoom(alias.name) else {
-      _ = try create(definition)
+      create(definition) { if case .failure(let error) = $0 { failed(error) } }
       return .created
     }
     guard room.definition != definition else { return .unchanged }
+    let before = room.channel.checkpoint
     room.replaceDefinition(definition, now: now)
+    // The file says the same at the next start: nobody has to wait for it.
+    writer.write(.define(room.id, definition), isPromised: false) { _ in }
+    keep(room, since: before) { _ in }
     return .changed
   }
 }

@@ -67,16 +67,26 @@ struct LocalAPI {
       switch route {
       case .stream(let name): try stream(request, name, exchange)
       case .requests: try readRequests(request, exchange)
+      case .channels where request.method == "POST": try create(request, exchange)
+      case .channel(let name) where request.method == "DELETE": try delete(name, request, exchange)
       default:
-        var response = try response(to: request, route)
-        response.headers += origins.headers(for: request)
-        exchange.answer(response)
+        finish(.success(try response(to: request, route)), request, exchange)
       }
     } catch {
-      var response = Self.response(error)
-      response.headers += origins.headers(for: request)
-      exchange.answer(response)
+      finish(.failure(error), request, exchange)
     }
+  }
+
+  private func finish(
+    _ result: Result<HTTPResponse, AnswerError>, _ request: HTTPRequest, _ exchange: HTTPExchange
+  ) {
+    var response: HTTPResponse
+    switch result {
+    case .success(let answer): response = answer
+    case .failure(let error): response = Self.response(error)
+    }
+    response.headers += origins.headers(for: request)
+    exchange.answer(response)
   }
 
   private func response(to request: HTTPRequest, _ route: Route) throws(AnswerError) -> HTTPResponse {
@@ -85,16 +95,11 @@ struct LocalAPI {
     let caller = try access.caller(of: request)
     switch route {
     case .root: return Self.text(welcome(for: caller))
-    case .channels: return request.method == "POST" ? try create(request, caller) : list(for: caller)
+    case .channels: return list(for: caller)
     case .channel(let name):
       let room = try room(name)
-      guard request.method == "DELETE" else {
-        try access.checkSubscribing(to: room, by: caller)
-        return Self.json(200, describe(room))
-      }
-      try access.checkPublishing(for: room.channel.settings.app, by: caller)
-      try hub.delete(room)
-      return HTTPResponse(status: 204)
+      try access.checkSubscribing(to: room, by: caller)
+      return Self.json(200, describe(room))
     case .message(let name, let id):
       let room = try room(name)
       try access.checkSubscribing(to: room, by: caller)
@@ -245,8 +250,35 @@ struct LocalAPI {
 
   // MARK: Channels
 
-  private func create(_ request: HTTPRequest, _ caller: Caller) throws(AnswerError) -> HTTPResponse {
+  private func delete(
+    _ name: String, _ request: HTTPRequest, _ exchange: HTTPExchange
+  ) throws(AnswerError) {
+    let caller = try access.caller(of: request)
+    let room = try room(name)
+    try access.checkPublishing(for: room.channel.settings.app, by: caller)
+    hub.delete(room) { [self] error in
+      finish(error.map { .failure($0) } ?? .success(HTTPResponse(status: 204)), request, exchange)
+    }
+  }
+
+  private func create(_ request: HTTPRequest, _ exchange: HTTPExchange) throws(AnswerError) {
+    let caller = try access.caller(of: request)
     try access.checkProvider(caller)
+    let definition = try definition(request)
+    try access.checkPublishing(for: definition.settings.app, by: caller)
+    try access.checkDefinition(definition)
+    hub.create(definition) { [self] result in
+      let answer = result.map { room in
+        var response = Self.json(201, describe(room))
+        response.headers.append(("location", "/v1/channels/\(room.channel.id.pathSegment)"))
+        return response
+      }
+      finish(answer, request, exchange)
+    }
+  }
+
+  /// Reads the definition that a request brings.
+  private func definition(_ request: HTTPRequest) throws(AnswerError) -> ChannelDefinition {
     let form = "{\"alias\": \"name\", \"definition\": {…}}, with a definition as in Channels/, was expected"
     guard !request.bodyTruncated else {
       throw AnswerError(
@@ -272,18 +304,11 @@ struct LocalAPI {
           message: "the alias is \(given.described); \(ChannelAlias.rule)")
       }
     }
-    let definition: ChannelDefinition
     do throws(Findings) {
-      definition = try ChannelDefinition(value, alias: alias, in: document)
+      return try ChannelDefinition(value, alias: alias, in: document)
     } catch {
       throw AnswerError(status: 400, reason: "BadDefinition", message: error.description)
     }
-    try access.checkPublishing(for: definition.settings.app, by: caller)
-    try access.checkDefinition(definition)
-    let room = try hub.create(definition)
-    var response = Self.json(201, describe(room))
-    response.headers.append(("location", "/v1/channels/\(room.channel.id.pathSegment)"))
-    return response
   }
 
   private func list(for caller: Caller) -> HTTPResponse {
@@ -294,7 +319,7 @@ struct LocalAPI {
         "app": JSONWriter.quoted(room.channel.settings.app.identifier),
         "message-storage-policy": String(room.channel.settings.storagePolicy.rawValue),
         "frequent-updates": String(room.channel.settings.frequentUpdates),
-        "subscribers": String(room.subscriberCount), "seq": String(room.channel.position.sequence),
+        "subscribers": String(room.subscriberCount), "seq": String(room.seen.position.sequence),
       ])
     }
     return Self.json(200, "{\"channels\":[\(channels.joined(separator: ","))]}")
@@ -306,7 +331,7 @@ struct LocalAPI {
     return JSONWriter.object([
       "id": JSONWriter.quoted(channel.id.base64), "alias": channel.alias.map { JSONWriter.quoted($0.name) },
       "definition": room.definition.json,
-      "epoch": JSONWriter.quoted(channel.position.epoch), "seq": String(channel.position.sequence),
+      "epoch": JSONWriter.quoted(channel.position.epoch), "seq": String(room.seen.position.sequence),
       "subscribers": String(room.subscriberCount),
       "budget": channel.budgetReport(at: hub.now).json,
       "counts": JSONWriter.object([

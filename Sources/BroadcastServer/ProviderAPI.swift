@@ -49,28 +49,41 @@ struct ProviderAPI {
     segments.first.map { !$0.isEmpty && $0.allSatisfy(\.isNumber) } ?? false
   }
 
-  /// Answers a request, and tells what it found out about it.
-  func answer(_ request: HTTPRequest, segments: [Substring]) -> ProviderAnswer {
+  /// Takes the answer to a request, with what was found out about it.
+  private typealias Reply = (Result<HTTPResponse, AnswerError>, RequestFacts) -> Void
+
+  /// Answers a request, now or when what it changes is stored, and tells what it found out about it.
+  func answer(
+    _ request: HTTPRequest, segments: [Substring], _ done: @escaping (ProviderAnswer) -> Void
+  ) {
     let given = request.header("apns-request-id")
     let requestID = given.flatMap { RequestID($0) }
     let echoed = (requestID ?? hub.newRequestID()).text
     var facts = RequestFacts()
     facts.requestID = echoed
-    var response: HTTPResponse
-    do throws(AnswerError) {
-      response = try accepted(request, segments: segments, requestID: requestID, given: given, &facts)
-    } catch {
-      facts.refused(error)
-      response = error.providerResponse
+    let reply: Reply = { result, facts in
+      var answer: ProviderAnswer
+      switch result {
+      case .success(let response): answer = ProviderAnswer(response: response, facts: facts)
+      case .failure(let error):
+        answer = ProviderAnswer(response: error.providerResponse, facts: facts)
+        answer.facts.refused(error)
+      }
+      answer.response.headers.insert(("apns-request-id", echoed), at: 0)
+      done(answer)
     }
-    response.headers.insert(("apns-request-id", echoed), at: 0)
-    return ProviderAnswer(response: response, facts: facts)
+    do throws(AnswerError) {
+      try accept(request, segments: segments, requestID: requestID, given: given, &facts, reply)
+    } catch {
+      reply(.failure(error), facts)
+    }
   }
 
-  private func accepted(
+  /// Replies, unless it throws.
+  private func accept(
     _ request: HTTPRequest, segments: [Substring], requestID: RequestID?, given: String?,
-    _ facts: inout RequestFacts
-  ) throws(AnswerError) -> HTTPResponse {
+    _ facts: inout RequestFacts, _ reply: @escaping Reply
+  ) throws(AnswerError) {
     guard let route = Self.route(segments) else {
       throw refuse(
         .badPath,
@@ -93,13 +106,13 @@ struct ProviderAPI {
     case .channels(let bundle):
       let app = try app(bundle, caller)
       switch request.method {
-      case "POST": return try create(request, app, &facts)
-      case "GET": return try read(request, app, &facts)
-      default: return try delete(request, app, &facts)
+      case "POST": try create(request, app, facts, reply)
+      case "GET": reply(.success(try read(request, app, &facts)), facts)
+      default: try delete(request, app, &facts, reply)
       }
-    case .allChannels(let bundle): return try list(try app(bundle, caller))
+    case .allChannels(let bundle): reply(.success(try list(try app(bundle, caller))), facts)
     case .broadcast(let bundle):
-      return try broadcast(request, try app(bundle, caller), requestID, &facts)
+      try broadcast(request, try app(bundle, caller), requestID, &facts, reply)
     }
   }
 
@@ -119,11 +132,16 @@ struct ProviderAPI {
   // MARK: Management
 
   private func create(
-    _ request: HTTPRequest, _ app: BundleID, _ facts: inout RequestFacts
-  ) throws(AnswerError) -> HTTPResponse {
-    let room = try hub.create(ChannelDefinition(settings: try settings(request, app)))
-    facts.found(room)
-    return HTTPResponse(status: 201, headers: [("apns-channel-id", room.channel.id.base64)])
+    _ request: HTTPRequest, _ app: BundleID, _ facts: RequestFacts, _ reply: @escaping Reply
+  ) throws(AnswerError) {
+    hub.create(ChannelDefinition(settings: try settings(request, app))) { result in
+      var facts = facts
+      if case .success(let room) = result { facts.found(room) }
+      reply(
+        result.map { room in
+          HTTPResponse(status: 201, headers: [("apns-channel-id", room.channel.id.base64)])
+        }, facts)
+    }
   }
 
   private func settings(_ request: HTTPRequest, _ app: BundleID) throws(AnswerError) -> ChannelSettings {
@@ -177,10 +195,13 @@ struct ProviderAPI {
   }
 
   private func delete(
-    _ request: HTTPRequest, _ app: BundleID, _ facts: inout RequestFacts
-  ) throws(AnswerError) -> HTTPResponse {
-    try hub.delete(try registered(try channelName(request, &facts), app, &facts))
-    return HTTPResponse(status: 204)
+    _ request: HTTPRequest, _ app: BundleID, _ facts: inout RequestFacts, _ reply: @escaping Reply
+  ) throws(AnswerError) {
+    let room = try registered(try channelName(request, &facts), app, &facts)
+    let found = facts
+    hub.delete(room) { error in
+      reply(error.map { .failure($0) } ?? .success(HTTPResponse(status: 204)), found)
+    }
   }
 
   private func list(_ app: BundleID) throws(AnswerError) -> HTTPResponse {
@@ -193,30 +214,39 @@ struct ProviderAPI {
   // MARK: Broadcast
 
   private func broadcast(
-    _ request: HTTPRequest, _ app: BundleID, _ requestID: RequestID?, _ facts: inout RequestFacts
-  ) throws(AnswerError) -> HTTPResponse {
+    _ request: HTTPRequest, _ app: BundleID, _ requestID: RequestID?, _ facts: inout RequestFacts,
+    _ reply: @escaping Reply
+  ) throws(AnswerError) {
     let name = try channelName(request, &facts)
     try request.checkPushType()
     let expiration = try expiration(request)
     let priority = try priority(request)
     let room = try registered(name, app, &facts)
     noteOmissions(request, room, &facts)
-    let publication: Publication
-    do throws(AnswerError) {
-      publication = try hub.publish(
-        payload(request), requestID: requestID, priority: priority ?? .immediate,
-        expiration: expiration ?? .once, into: room)
-    } catch {
-      guard error.status == 429 else { throw error }
-      var refusal = error
-      refusal.headers += room.channel.budgetReport(at: hub.now).headers
-      throw refusal
+    let found = facts
+    hub.publish(
+      payload(request), requestID: requestID, priority: priority ?? .immediate,
+      expiration: expiration ?? .once, into: room
+    ) { result in
+      var facts = found
+      facts.publication = try? result.get()
+      reply(result.map(response).mapError { withBudget($0, of: room) }, facts)
     }
-    facts.publication = publication
+  }
+
+  private func response(_ publication: Publication) -> HTTPResponse {
     let result = publication.result
     var headers = [("apns-unique-id", result.uniqueID.text), ("touchline-outcome", result.outcome.rawValue)]
     if result.isRepetition { headers.append(("touchline-repeated", "true")) }
-    return HTTPResponse(status: 200, headers: headers + room.channel.budgetReport(at: hub.now).headers)
+    return HTTPResponse(status: 200, headers: headers + publication.budget.headers)
+  }
+
+  /// Whoever was refused for budget or rate is told what is left of them.
+  private func withBudget(_ error: AnswerError, of room: ChannelRoom) -> AnswerError {
+    guard error.status == 429 else { return error }
+    var refusal = error
+    refusal.headers += room.channel.budgetReport(at: hub.now).headers
+    return refusal
   }
 
   /// Reads the channel's name as far as it is well-formed: an id, or the alias of a channel that is there.

@@ -51,16 +51,11 @@ final class Service: HTTPService {
         ProviderAPI.owns(segments) ? refusal.providerResponse : LocalAPI.response(refusal))
     } else if ProviderAPI.owns(segments) {
       let logged = LoggedRequest(request, at: provider.hub.now, clock: loop.now)
-      var answer =
-        DeviceAPI.owns(segments)
-        ? device.answer(request, segments: segments) : provider.answer(request, segments: segments)
-      // Refused before anybody asked who it is: whose request it was decides who finds it in the log.
-      if answer.facts.provider == nil, answer.facts.refusal != nil {
-        answer.facts.provider = provider.access.providerName(of: request)
+      if DeviceAPI.owns(segments) {
+        finish(device.answer(request, segments: segments), request, logged, exchange)
+      } else {
+        provider.answer(request, segments: segments) { [self] in finish($0, request, logged, exchange) }
       }
-      let answered = loop.now
-      exchange.answer(answer.response)
-      requests.add(logged, status: answer.response.status, answer.facts, clock: answered)
     } else {
       local.answer(request, segments: segments, exchange)
     }
@@ -81,6 +76,19 @@ final class Service: HTTPService {
       }
       return AnswerError(Refusal(error, "too many requests come"))
     }
+  }
+
+  private func finish(
+    _ answer: ProviderAnswer, _ request: HTTPRequest, _ logged: LoggedRequest, _ exchange: HTTPExchange
+  ) {
+    var facts = answer.facts
+    // Refused before anybody asked who it is: whose request it was decides who finds it in the log.
+    if facts.provider == nil, facts.refusal != nil {
+      facts.provider = provider.access.providerName(of: request)
+    }
+    let answered = loop.now
+    exchange.answer(answer.response)
+    requests.add(logged, status: answer.response.status, facts, clock: answered)
   }
 
   func upgrade(_ request: HTTPRequest) -> UpgradeDecision {

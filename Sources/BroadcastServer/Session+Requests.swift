@@ -77,19 +77,19 @@ extension Session {
 
   /// Subscribes, or resumes: the newest stored message comes right after the answer, if it is newer.
   func subscribe(to room: ChannelRoom, since: StreamPosition?, requestID: RequestID?) {
-    let channel = room.channel
+    let seen = room.seen
     // Subscribing anew goes on: what was counted for this session isn't counted again.
     if subscription(of: room.id) == nil {
-      let receipts = Receipts(at: channel.position.sequence)
+      let receipts = Receipts(at: seen.position.sequence)
       let new = Subscription(room: room, place: room.add(self), receipts: receipts)
       if subscription == nil { subscription = new } else { makeMore().subscriptions[room.id] = new }
     }
     send(
       .subscribed(
         SubscribedFrame(
-          channel: channel.id.base64, alias: channel.alias?.name, position: channel.position,
-          storagePolicy: channel.settings.storagePolicy, requestID: requestID?.text)))
-    if let newest = channel.newest(after: since, at: hub.now) {
+          channel: room.channel.id.base64, alias: room.channel.alias?.name, position: seen.position,
+          storagePolicy: room.channel.settings.storagePolicy, requestID: requestID?.text)))
+    if let newest = seen.newest(after: since, at: hub.now) {
       _ = changeSubscription(of: room.id) { $0.receipts.sent(stored: newest.position.sequence) }
       deliver(room.broadcast(stored: newest))
     }
@@ -117,7 +117,7 @@ extension Session {
     _ sequence: Int, displayed: [Int], stale: Int?, of room: ChannelRoom, requestID: RequestID?
   ) throws(AnswerError) {
     _ = try subscription(room)
-    let newest = room.channel.position.sequence
+    let newest = room.seen.position.sequence
     guard sequence <= newest else {
       throw AnswerError(
         status: 400, reason: "BadRequestParams",
@@ -177,26 +177,41 @@ extension Session {
     facts.channel = name
     facts.provider = caller.providerName
     facts.requestID = requestID?.text
-    var status = 200
     do throws(AnswerError) {
       let room = try room(name)
       facts.found(room)
       try access.checkPublishing(for: room.channel.settings.app, by: caller)
-      let publication = try hub.publish(
+      let found = facts
+      hub.publish(
         publish.payload, requestID: requestID, priority: publish.priority,
-        expiration: publish.expiration, into: room)
+        expiration: publish.expiration, into: room
+      ) { [self] result in
+        answer(result, in: room, name, requestID: requestID, logged, found)
+      }
+    } catch {
+      answer(.failure(error), in: nil, name, requestID: requestID, logged, facts)
+    }
+  }
+
+  private func answer(
+    _ result: Result<Publication, AnswerError>, in room: ChannelRoom?, _ name: String, requestID: RequestID?,
+    _ logged: LoggedRequest, _ facts: RequestFacts
+  ) {
+    var facts = facts
+    var status = 200
+    switch result {
+    case .success(let publication):
       facts.publication = publication
       // Who hears its own channel has the message before the answer, and not at the end of the turn.
-      if let own = subscription(of: room.id) { room.catchUp(at: own.place) }
-      let result = publication.result
+      if let room, let own = subscription(of: room.id) { room.catchUp(at: own.place) }
+      let published = publication.result
       send(
         .published(
           PublishedFrame(
-            channel: room.channel.id.base64, requestID: requestID?.text,
-            uniqueID: result.uniqueID.text, outcome: result.outcome,
-            budget: JSONText(compacting: room.channel.budgetReport(at: hub.now).json.utf8),
-            isRepetition: result.isRepetition)))
-    } catch {
+            channel: facts.channel ?? name, requestID: requestID?.text, uniqueID: published.uniqueID.text,
+            outcome: published.outcome, budget: JSONText(compacting: publication.budget.json.utf8),
+            isRepetition: published.isRepetition)))
+    case .failure(let error):
       facts.refused(error)
       status = error.status
       send(.error(error.frame(channel: name, requestID: requestID?.text)))

@@ -1,19 +1,22 @@
 import BroadcastChannels
 import Foundation
 
-/// Where channels and their newest messages live.
+/// Where channels live, with what of them outlives the process.
 ///
-/// A store is as small as the hub needs: what it holds is loaded once, then written to. It is used from the hub's
-/// thread only.
-public protocol ChannelStore: AnyObject {
+/// A store is as small as the hub needs: what it holds is loaded once, then written to. It may be used from any thread, but
+/// from one at a time.
+public protocol ChannelStore: AnyObject, Sendable {
+  /// Whether what it was given outlives the process. Otherwise nobody has to wait for it.
+  var isDurable: Bool { get }
+  /// Where it is, for a log.
+  var place: String { get }
   /// Everything that is stored, in the order of creation.
   func load() throws(StoreError) -> [StoredChannel]
-  /// Keeps a new channel. When this returns, the channel survives the process.
-  func create(_ channel: StoredChannel) throws(StoreError)
-  /// Forgets a channel and its message.
-  func delete(_ id: ChannelID) throws(StoreError)
-  /// Keeps where a policy-1 channel stands, and its newest message. When this returns, both survive the process.
-  func save(_ id: ChannelID, position: StreamPosition, newest: Delivery?) throws(StoreError)
+  /// Keeps changes, all of them or none. When this returns they survive the process; those that were promised survive a
+  /// loss of power too, with everything that was written before them.
+  func write(_ batch: StoreBatch) throws(StoreError)
+  /// Writes something that means nothing, to find out whether the store works again.
+  func probe() throws(StoreError)
 }
 
 /// A channel as a store keeps it.
@@ -23,16 +26,82 @@ public struct StoredChannel: Sendable {
   /// The rules it runs by and what its app shows, with its alias.
   public let definition: ChannelDefinition
   /// Where it stands.
-  public let position: StreamPosition
-  /// With policy 1, its newest stored message.
-  public let newest: Delivery?
+  public let state: ChannelState
 
   /// Makes a stored channel.
-  public init(id: ChannelID, definition: ChannelDefinition, position: StreamPosition, newest: Delivery?) {
+  public init(id: ChannelID, definition: ChannelDefinition, state: ChannelState) {
     self.id = id
     self.definition = definition
-    self.position = position
-    self.newest = newest
+    self.state = state
+  }
+}
+
+/// One thing to keep.
+public enum StoreChange: Sendable {
+  /// A new channel.
+  case create(StoredChannel)
+  /// A channel goes on by another definition, with another alias perhaps.
+  case define(ChannelID, ChannelDefinition)
+  /// A channel is no more, and nothing of it is kept.
+  case delete(ChannelID)
+  /// A channel has moved on. When it isn't there any more this does nothing.
+  case save(ChannelID, ChannelChange)
+}
+
+/// Changes that are written as one.
+public struct StoreBatch: Sendable {
+  private enum Entry {
+    case change(StoreChange)
+    case save(ChannelID)
+  }
+
+  private var entries: [Entry] = []
+  /// Apart, so that a channel's further changes are added in place.
+  private var saves: [ChannelID: ChannelChange] = [:]
+  private var unpromised: [Int] = []
+  /// Whether one of them was promised, so that it has to survive a loss of power.
+  public private(set) var isPromised = false
+
+  /// Makes an empty batch.
+  public init() {}
+
+  /// Whether there is nothing to write.
+  public var isEmpty: Bool { entries.isEmpty }
+
+  /// In their order. A channel is saved once, with all that changed.
+  public var changes: [StoreChange] { entries.compactMap(change) }
+
+  private func change(_ entry: Entry) -> StoreChange? {
+    switch entry {
+    case .change(let change): change
+    case .save(let id): saves[id].map { .save(id, $0) }
+    }
+  }
+
+  /// Adds a change behind the others.
+  ///
+  /// - Parameter isPromised: whether somebody is told that it happened only when it was written. All of a channel's saves
+  ///   are, or none.
+  public mutating func add(_ change: StoreChange, isPromised: Bool) {
+    if isPromised { self.isPromised = true }
+    if case .save(let id, let later) = change, saves[id] != nil {
+      saves[id]?.merge(later)
+      return
+    }
+    if !isPromised { unpromised.append(entries.count) }
+    if case .save(let id, let first) = change {
+      saves[id] = first
+      entries.append(.save(id))
+    } else {
+      entries.append(.change(change))
+    }
+  }
+
+  /// Adds what another batch has to keep although it couldn't be written: what was not promised has happened all the same.
+  public mutating func takeUnpromised(of other: StoreBatch) {
+    for place in other.unpromised {
+      if let change = other.change(other.entries[place]) { add(change, isPromised: false) }
+    }
   }
 }
 

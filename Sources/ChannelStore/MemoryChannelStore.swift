@@ -7,15 +7,18 @@ public final class MemoryChannelStore: ChannelStore {
   /// Makes an empty store.
   public init() {}
 
+  /// Nothing outlives the process.
+  public var isDurable: Bool { false }
+
+  /// No place at all.
+  public var place: String { "memory" }
+
   /// Nothing: a new process starts empty.
   public func load() throws(StoreError) -> [StoredChannel] { [] }
 
   /// Keeps nothing.
-  public func create(_ channel: StoredChannel) throws(StoreError) {}
+  public func write(_ batch: StoreBatch) throws(StoreError) {}
 
-  /// Forgets nothing.
-  public func delete(_ id: ChannelID) throws(StoreError) {}
-
-  /// Keeps nothing.
-  public func save(_ id: ChannelID, position: StreamPosition, newest: Delivery?) throws(StoreError) {}
+  /// Nothing fails.
+  public func probe() throws(StoreError) {}
 }

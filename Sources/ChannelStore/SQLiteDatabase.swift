@@ -3,7 +3,7 @@ import Foundation
 
 /// SQLite as far as the store needs it: statements with bound values, errors with SQLite's own words.
 ///
-/// The pointers of the C library stay in this file. A database is used from one thread.
+/// The pointers of the C library stay in this file. A database is used from one thread at a time.
 final class SQLiteDatabase {
   enum Value {
     case null
@@ -11,6 +11,15 @@ final class SQLiteDatabase {
     case real(Double)
     case text(String)
     case blob([UInt8])
+
+    init(_ number: Double?) { self = number.map { .real($0) } ?? .null }
+
+    /// Unix seconds.
+    init(_ date: Date?) { self.init(date?.timeIntervalSince1970) }
+
+    var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
+
+    var real: Double? { if case .real(let number) = self { number } else { nil } }
   }
 
   struct Failure: Error {
@@ -21,9 +30,10 @@ final class SQLiteDatabase {
   private var handle: OpaquePointer?
   private var statements: [String: OpaquePointer] = [:]
 
-  init(path: String) throws(Failure) {
+  /// - Parameter vfs: the name of SQLite's way to the disk; nil for the system's.
+  init(path: String, vfs: String? = nil) throws(Failure) {
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
-    let code = sqlite3_open_v2(path, &handle, flags, nil)
+    let code = sqlite3_open_v2(path, &handle, flags, vfs)
     guard code == SQLITE_OK else {
       let failure = failure(code)
       // "Whether or not an error occurs when it is opened, resources … should be released by passing it to
@@ -37,6 +47,15 @@ final class SQLiteDatabase {
     for statement in statements.values { sqlite3_finalize(statement) }
     sqlite3_close_v2(handle)
   }
+
+  /// Whether the system lets nobody write: SQLite then opens the file for reading and says nothing.
+  var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
+
+  /// Closing the database doesn't write its log into its file, as it would otherwise.
+  func leaveLogAlone() { _ = csqlite_no_checkpoint_on_close(handle) }
+
+  /// The number that a statement answers; 0 when it answers something else.
+  func number(_ sql: String) throws(Failure) -> Int64 { try run(sql).first?.first?.integer ?? 0 }
 
   /// Runs a statement and returns its rows. The statement is prepared once and kept.
   @discardableResult

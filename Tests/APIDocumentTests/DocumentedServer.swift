@@ -103,7 +103,8 @@ final class TroubledStore: ChannelStore {
     func channel(_ definition: ChannelDefinition) -> StoredChannel {
       StoredChannel(
         id: .random(using: &random), definition: definition,
-        position: StreamPosition(epoch: StreamPosition.randomEpoch(using: &random), sequence: 0), newest: nil)
+        state: ChannelState(
+          position: StreamPosition(epoch: StreamPosition.randomEpoch(using: &random), sequence: 0)))
     }
     let stored = ChannelDefinition(
       alias: ChannelAlias("stored"), settings: ChannelSettings(app: .scores, storagePolicy: .latest))
@@ -118,13 +119,12 @@ final class TroubledStore: ChannelStore {
       }
   }
 
-  func create(_ channel: StoredChannel) throws(StoreError) { throw full("create a channel") }
+  let isDurable = true
+  let place = "a full disk"
 
-  func delete(_ id: ChannelID) throws(StoreError) { throw full("delete a channel") }
+  func write(_ batch: StoreBatch) throws(StoreError) { throw full("write a change") }
 
-  func save(_ id: ChannelID, position: StreamPosition, newest: Delivery?) throws(StoreError) {
-    throw full("save a message")
-  }
+  func probe() throws(StoreError) { throw full("write a probe") }
 
   private func full(_ operation: String) -> StoreError { .failed(operation: operation, problem: "disk full") }
 }

@@ -68,8 +68,8 @@ import Testing
   @Test func `the oldest ids are forgotten beyond the limit`() throws {
     var history = RequestHistory()
     for number in 0..<20_000 {
-      let answer = RequestHistory.Answer(uniqueID: UniqueID(text: "\(number)"), outcome: .delivered)
-      history.remember(try id(number), answer, at: moment(Double(number) / 1_000))
+      history.remember(
+        try id(number), UniqueID(text: "\(number)"), .delivered, at: moment(Double(number) / 1_000))
       history.forget(before: moment(Double(number) / 1_000))
     }
     #expect(history.answer(to: try id(19_999))?.uniqueID.text == "19999")

@@ -28,7 +28,7 @@ import Testing
     let environment = HubEnvironment(
       now: { Date(timeIntervalSince1970: 1_700_000_000) }, schedule: { _, _ in {} })
     hub = Hub(store: MemoryChannelStore(), environment: environment, log: .silent, loop: try EventLoop())
-    room = try hub.create(try unlimited("final"))
+    room = try hub.created(try unlimited("final"))
   }
 
   /// Publishes a message of some 4,900 bytes, of which 1 MB is some 200 and 4 MB some 800.
@@ -37,8 +37,7 @@ import Testing
     let pad = String(repeating: "x", count: 4_700)
     let body = #"{"aps":{"timestamp":1700000000,"event":"update",\#(more)"content-state":{"pad":"\#(pad)"}}}"#
     let payload = try Payload(body: Array(body.utf8))
-    _ = try hub.publish(
-      .success(payload), requestID: nil, priority: .immediate, expiration: .once, into: room)
+    try hub.published(.success(payload), into: room)
   }
 
   private func serve() { while !room.serve(until: 0, clock: { 1 }) {} }

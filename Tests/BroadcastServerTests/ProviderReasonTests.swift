@@ -269,7 +269,7 @@ struct Fault: Sendable, CustomTestStringConvertible {
       isBroken.value = false
       #expect(try server.send(broadcast).status == 200)
       #expect(try subscriber.receive("message").seq == 1)
-      #expect(server.log.value.contains { $0.hasPrefix("error the store failed to store a message") })
+      #expect(server.log.value.contains { $0.hasPrefix("error the store failed to write a change") })
     }
   }
 }
@@ -284,14 +284,16 @@ private final class FullStore: ChannelStore {
       StoredChannel(
         id: ChannelID.random(using: &random),
         definition: ChannelDefinition(settings: ChannelSettings(app: .scores)),
-        position: StreamPosition(epoch: "e", sequence: 0), newest: nil)
+        state: ChannelState(position: StreamPosition(epoch: "e", sequence: 0)))
     }
   }
 
+  let isDurable = true
+  let place = "a store of many channels"
+
   func load() -> [StoredChannel] { channels }
-  func create(_ channel: StoredChannel) {}
-  func delete(_ id: ChannelID) {}
-  func save(_ id: ChannelID, position: StreamPosition, newest: Delivery?) {}
+  func write(_ batch: StoreBatch) {}
+  func probe() {}
 }
 
 /// A store that fails while a switch is on.
@@ -300,14 +302,14 @@ private final class BreakableStore: ChannelStore {
 
   init(_ isBroken: Box<Bool>) { self.isBroken = isBroken }
 
-  private func attempt(_ operation: String) throws(StoreError) {
-    if isBroken.value { throw .failed(operation: operation, problem: "the disk is full") }
+  let isDurable = true
+  let place = "a disk that breaks"
+
+  private func attempt() throws(StoreError) {
+    if isBroken.value { throw .failed(operation: "write a change", problem: "the disk is full") }
   }
 
   func load() -> [StoredChannel] { [] }
-  func create(_ channel: StoredChannel) throws(StoreError) { try attempt("create a channel") }
-  func delete(_ id: ChannelID) throws(StoreError) { try attempt("delete a channel") }
-  func save(_ id: ChannelID, position: StreamPosition, newest: Delivery?) throws(StoreError) {
-    try attempt("store a message")
-  }
+  func write(_ batch: StoreBatch) throws(StoreError) { try attempt() }
+  func probe() throws(StoreError) { try attempt() }
 }

@@ -33,7 +33,7 @@ final class QuietHub {
     self.clock = clock
     let environment = HubEnvironment(now: { clock.now }, schedule: { _, _ in {} })
     hub = Hub(store: MemoryChannelStore(), environment: environment, log: .silent)
-    room = try hub.create(try definition("final", json))
+    room = try hub.created(try definition("final", json))
     subscribe(count)
   }
 
@@ -58,7 +58,7 @@ final class QuietHub {
   ) throws -> Publication {
     let aps = Request.aps(event: event, more: more, timestamp: seconds - age)
     let payload = Result { () throws(PayloadError) in try Payload(body: Array("{\"aps\":\(aps)}".utf8)) }
-    return try hub.publish(
+    return try hub.published(
       payload.mapError { $0.refusal }, requestID: requestID, priority: priority, expiration: expiration,
       into: room)
   }

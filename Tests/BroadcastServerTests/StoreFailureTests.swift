@@ -14,21 +14,24 @@ private final class FullStore: ChannelStore, @unchecked Sendable {
   let failures = Box(0)
   private(set) var saved = Box<[Int]>([])
 
+  let isDurable = true
+  let place = "a disk that is full at times"
+
   func load() throws(StoreError) -> [StoredChannel] { [] }
 
-  func create(_ channel: StoredChannel) throws(StoreError) {}
-
-  func delete(_ id: ChannelID) throws(StoreError) {}
-
-  func save(_ id: ChannelID, position: StreamPosition, newest: Delivery?) throws(StoreError) {
-    var fails = false
-    failures.change {
-      fails = $0 > 0
-      $0 -= fails ? 1 : 0
+  func write(_ batch: StoreBatch) throws(StoreError) {
+    for case .save(_, let change) in batch.changes {
+      var fails = false
+      failures.change {
+        fails = $0 > 0
+        $0 -= fails ? 1 : 0
+      }
+      if fails { throw .failed(operation: "save a message", problem: "disk full") }
+      saved.change { $0.append(change.position.sequence) }
     }
-    if fails { throw .failed(operation: "save a message", problem: "disk full") }
-    saved.change { $0.append(position.sequence) }
   }
+
+  func probe() throws(StoreError) {}
 }
 
 @Suite struct StoreFailureTests {

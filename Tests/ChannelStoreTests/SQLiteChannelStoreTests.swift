@@ -35,7 +35,7 @@ final class TestFolder {
     return StoredChannel(
       id: try #require(ChannelID(base64)),
       definition: try ChannelDefinition(file: Array(json.utf8), alias: name),
-      position: StreamPosition(epoch: "e1", sequence: 0), newest: nil)
+      state: ChannelState(position: StreamPosition(epoch: "e1", sequence: 0)))
   }
 
   private func delivery(
@@ -66,7 +66,10 @@ final class TestFolder {
     let loaded = try SQLiteChannelStore(path: folder.file).load()
     #expect(loaded.map(\.id.base64) == ["Yg==", "YQ==", "Yw=="])
     #expect(loaded.map(\.definition.alias?.name) == ["b", nil, "a"])
-    #expect(loaded.allSatisfy { $0.position == StreamPosition(epoch: "e1", sequence: 0) && $0.newest == nil })
+    #expect(
+      loaded.allSatisfy {
+        $0.state.position == StreamPosition(epoch: "e1", sequence: 0) && $0.state.newest == nil
+      })
   }
 
   @Test func aDefinitionComesBackWhole() throws {
@@ -83,7 +86,7 @@ final class TestFolder {
     let position = StreamPosition(epoch: "e", sequence: 3)
     do {
       let store = try SQLiteChannelStore(path: folder.file)
-      try store.create(StoredChannel(id: id, definition: definition, position: position, newest: nil))
+      try store.create(StoredChannel(id: id, definition: definition, state: ChannelState(position: position)))
     }
     #expect(try SQLiteChannelStore(path: folder.file).load().map(\.definition) == [definition])
   }
@@ -96,8 +99,8 @@ final class TestFolder {
       try store.save(#require(ChannelID("YQ==")), position: newest.position, newest: newest)
     }
     let loaded = try #require(try SQLiteChannelStore(path: folder.file).load().first)
-    let newest = try #require(loaded.newest)
-    #expect(loaded.position == StreamPosition(epoch: "e1", sequence: 7))
+    let newest = try #require(loaded.state.newest)
+    #expect(loaded.state.position == StreamPosition(epoch: "e1", sequence: 7))
     #expect(String(decoding: newest.message.payload.aps, as: UTF8.self) == Self.oddBytes)
     #expect(newest.message.uniqueID.text == "unique-7" && newest.message.priority == .considerate)
     #expect(newest.message.expiration == .at(1_700_000_600))
@@ -117,9 +120,9 @@ final class TestFolder {
       try store.save(id, position: StreamPosition(epoch: "e1", sequence: 9), newest: nil)
     }
     let loaded = try #require(try SQLiteChannelStore(path: folder.file).load().first)
-    #expect(loaded.position.sequence == 9)
-    #expect(loaded.newest?.message.uniqueID.text == "unique-2")
-    #expect(loaded.newest?.position.sequence == 2)
+    #expect(loaded.state.position.sequence == 9)
+    #expect(loaded.state.newest?.message.uniqueID.text == "unique-2")
+    #expect(loaded.state.newest?.position.sequence == 2)
   }
 
   @Test func aDeletedChannelTakesItsMessageAlong() throws {
@@ -131,7 +134,7 @@ final class TestFolder {
     #expect(try store.load().isEmpty)
     // The alias is free again, and no old message shows up under a new channel.
     try store.create(channel("YQ==", alias: "final"))
-    #expect(try store.load().map { $0.newest == nil } == [true])
+    #expect(try store.load().map { $0.state.newest == nil } == [true])
   }
 
   @Test func whatACallReturnedFromSurvivesTheProcess() throws {
@@ -145,7 +148,7 @@ final class TestFolder {
       try FileManager.default.copyItem(atPath: "\(folder.path)/\(name)", toPath: "\(crashed.path)/\(name)")
     }
     let loaded = try SQLiteChannelStore(path: crashed.file).load()
-    #expect(loaded.map(\.newest?.position.sequence) == [4])
+    #expect(loaded.map(\.state.newest?.position.sequence) == [4])
     withExtendedLifetime(store) {}
   }
 
@@ -162,16 +165,20 @@ final class TestFolder {
   @Test func aFailedSaveThrowsAndChangesNothing() throws {
     let store = try SQLiteChannelStore(path: folder.file)
     try store.create(channel("YQ=="))
-    let failure = #expect(throws: StoreError.self) {
-      try store.save(
-        #require(ChannelID("Yg==")), position: StreamPosition(epoch: "e1", sequence: 1),
-        newest: delivery(sequence: 1))
-    }
-    #expect(failure?.description.hasPrefix("the store failed to store a message: ") == true)
+    var batch = StoreBatch()
+    try batch.add(
+      .save(
+        #require(ChannelID("YQ==")),
+        ChannelChange(position: StreamPosition(epoch: "e1", sequence: 1), newest: delivery(sequence: 1))),
+      isPromised: true)
+    try batch.add(.create(channel("YQ==")), isPromised: true)
+    let failure = #expect(throws: StoreError.self) { try store.write(batch) }
+    #expect(failure?.description.hasPrefix("the store failed to write 2 changes: ") == true)
+    #expect(try store.load().map(\.state.position.sequence) == [0])
     // The failed transaction is over: the next one works.
     let newest = try delivery(sequence: 2)
     try store.save(#require(ChannelID("YQ==")), position: newest.position, newest: newest)
-    #expect(try store.load().map(\.newest?.position.sequence) == [2])
+    #expect(try store.load().map(\.state.newest?.position.sequence) == [2])
   }
 
   // MARK: Refusing
@@ -181,7 +188,7 @@ final class TestFolder {
     let refused = #expect(throws: StoreError.self) { try SQLiteChannelStore(path: folder.file) }
     #expect(
       refused?.description
-        == "the store \(folder.file) can't be used: another server is using it; stop that one, or choose another file"
+        == "the store \(folder.file) can't be used: another server is using it; stop that one, or choose another file, or memory"
     )
     try store.create(channel("YQ=="))
     #expect(try store.load().count == 1)
@@ -213,7 +220,7 @@ final class TestFolder {
         try database.run("INSERT INTO channels VALUES ('theirs')")
       case .newerSchema:
         _ = try SQLiteChannelStore(path: path)
-        try SQLiteDatabase(path: path).run("PRAGMA user_version=2")
+        try SQLiteDatabase(path: path).run("PRAGMA user_version=3")
       case .garbage:
         let text = String(repeating: "no database, but somebody's notes\n", count: 200)
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))
@@ -252,9 +259,26 @@ final class TestFolder {
     let id = try #require(ChannelID("YQ=="))
     let definition = ChannelDefinition(settings: ChannelSettings(app: .scores))
     let position = StreamPosition(epoch: "e", sequence: 1)
-    try store.create(StoredChannel(id: id, definition: definition, position: position, newest: nil))
+    try store.create(StoredChannel(id: id, definition: definition, state: ChannelState(position: position)))
     try store.save(id, position: position, newest: nil)
     try store.delete(id)
     #expect(try store.load().isEmpty)
+  }
+}
+
+extension ChannelStore {
+  /// Writes one change, as a promise.
+  func write(_ change: StoreChange) throws {
+    var batch = StoreBatch()
+    batch.add(change, isPromised: true)
+    try write(batch)
+  }
+
+  func create(_ channel: StoredChannel) throws { try write(.create(channel)) }
+
+  func delete(_ id: ChannelID) throws { try write(.delete(id)) }
+
+  func save(_ id: ChannelID, position: StreamPosition, newest: Delivery?) throws {
+    try write(.save(id, ChannelChange(position: position, newest: newest)))
   }
 }

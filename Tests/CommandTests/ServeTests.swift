@@ -18,7 +18,7 @@ struct ServeTests {
   func portInUse() async throws {
     try await withServer { server in
       let second = try await Touchline.run([
-        "serve", "--provider-listen", "off", "--listen", "127.0.0.1:\(server.port)",
+        "serve", "--provider-listen", "off", "--listen", "127.0.0.1:\(server.port)", "--store", "memory",
       ])
       #expect(second.code == 1)
       #expect(second.output == "")
@@ -76,7 +76,10 @@ struct ServeTests {
   func brokenDefinition(_ text: String, _ place: String, _ expected: String) async throws {
     try await withFolder(["final.json": text, "fine.json": #"{"app": "com.example.scores"}"#]) { folder in
       let ending = try await Touchline.run(
-        ["serve", "--provider-listen", "off", "--listen", "127.0.0.1:0", "--channels", folder.url.path])
+        [
+          "serve", "--provider-listen", "off", "--listen", "127.0.0.1:0", "--store", "memory", "--channels",
+          folder.url.path,
+        ])
       #expect(ending.code == 1)
       #expect(ending.output == "")
       #expect(ending.errors.contains("final.json\(place)"), "\(ending.errors)")
@@ -144,7 +147,7 @@ struct ServeTests {
   func unopenable(_ options: [String], _ name: String) async throws {
     let ending = try await Touchline.run(
       ["serve", "--provider-listen", "off"] + (options[0] == "--listen" ? [] : ["--listen", "127.0.0.1:0"])
-        + options)
+        + (options[0] == "--store" ? [] : ["--store", "memory"]) + options)
     #expect(ending.code == 1)
     #expect(ending.output == "")
     #expect(ending.errors.hasPrefix("touchline serve: "), "\(ending.errors)")
@@ -155,7 +158,7 @@ struct ServeTests {
     "what others can reach needs keys, unless somebody says that it is open to all", .serialized,
     arguments: [["--listen", "0.0.0.0:0"], ["--listen", "127.0.0.1:0", "--provider-listen", "0.0.0.0:0"]])
   func openToAll(_ options: [String]) async throws {
-    let ending = try await Touchline.run(["serve"] + options)
+    let ending = try await Touchline.run(["serve", "--store", "memory"] + options)
     #expect(ending.code == 1 && ending.output == "")
     #expect(ending.errors.contains("0.0.0.0:0 can be reached from other machines"), "\(ending.errors)")
     #expect(ending.errors.contains("--keys") && ending.errors.contains("--insecure-open"))
@@ -167,8 +170,8 @@ struct ServeTests {
     #expect(one.code == 2 && one.errors.contains("--tls-cert and --tls-key go together"))
     let both = try await Touchline.run(
       [
-        "serve", "--listen", "127.0.0.1:0", "--tls-cert", "/nowhere/server.pem", "--tls-key",
-        "/nowhere/key.pem",
+        "serve", "--listen", "127.0.0.1:0", "--store", "memory", "--tls-cert", "/nowhere/server.pem",
+        "--tls-key", "/nowhere/key.pem",
       ])
     #expect(both.code == 1 && both.errors.contains("/nowhere/server.pem"), "\(both.errors)")
   }
@@ -177,8 +180,8 @@ struct ServeTests {
   func notSecure() async throws {
     try await withFolder { folder in
       let program = try Touchline.start([
-        "serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--tls", "--tls-dir",
-        folder.path("tls"),
+        "serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--store", "memory", "--tls",
+        "--tls-dir", folder.path("tls"),
       ])
       let address = try await program.lines(1)[0].replacing("listening on https://", with: "")
       for _ in 0..<2 {
@@ -220,6 +223,47 @@ struct ServeTests {
         }
       }
       #expect(ids[0] == ids[1])
+    }
+  }
+
+  @Test("without --store channels are in a file in the folder of state, and the log says where")
+  func standardStore() async throws {
+    try await withFolder { folder in
+      let state = ["XDG_STATE_HOME": folder.path("state"), "HOME": folder.path("home")]
+      let file = folder.path("state/touchline/channels.sqlite")
+      let options = ["serve", "--listen", "127.0.0.1:0", "--provider-listen", "off"]
+      let first = try Touchline.start(options, environment: state)
+      try await first.lines(1)
+      #expect(first.errors.lines.first?.hasSuffix("info the store is \(file), with 0 channels") == true)
+      let second = try await Touchline.run(options, environment: state)
+      #expect(
+        second.code == 1
+          && second.errors.contains(
+            "the store \(file) can't be used: another server is using it; stop that one, or choose another file, or memory"
+          ), "\(second.errors)")
+      first.signal(SIGTERM)
+      #expect(try await first.ending().code == 0)
+      let attributes = try FileManager.default.attributesOfItem(atPath: folder.path("state/touchline"))
+      #expect(attributes[.posixPermissions] as? Int == 0o700)
+
+      // A path that isn't absolute is none (XDG Base Directory Specification).
+      let home = try Touchline.start(
+        options, environment: state.merging(["XDG_STATE_HOME": "state"]) { $1 })
+      try await home.lines(1)
+      #expect(
+        home.errors.text.contains(
+          "the store is \(folder.path("home/.local/state/touchline/channels.sqlite"))"))
+      home.signal(SIGTERM)
+      _ = try await home.ending()
+
+      let nowhere = try await Touchline.run(options, environment: ["XDG_STATE_HOME": "", "HOME": ""])
+      #expect(nowhere.code == 1 && nowhere.errors.contains("say --store PATH, or --store memory"))
+      let memory = try Touchline.start(
+        options + ["--store", "memory"], environment: ["XDG_STATE_HOME": folder.path("none")])
+      try await memory.lines(1)
+      memory.signal(SIGTERM)
+      #expect(try await memory.ending().errors.contains("info the store is memory"))
+      #expect(!FileManager.default.fileExists(atPath: folder.path("none")))
     }
   }
 

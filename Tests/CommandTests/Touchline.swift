@@ -12,8 +12,9 @@ struct Server {
   var address: String { "http://127.0.0.1:\(port)" }
 
   init(_ options: [String] = [], port wanted: UInt16 = 0) async throws {
+    let store = options.contains("--store") ? [] : ["--store", "memory"]
     program = try Touchline.start(
-      ["serve", "--listen", "127.0.0.1:\(wanted)", "--provider-listen", "off"] + options)
+      ["serve", "--listen", "127.0.0.1:\(wanted)", "--provider-listen", "off"] + store + options)
     let line = try await program.lines(1)[0]
     let text = try #require(line.split(separator: ":").last.map(String.init))
     port = try #require(UInt16(text), "\(line)")

@@ -80,6 +80,13 @@ enum FileTargets {
   }
 
   private static func configuration(_ bytes: [UInt8]) {
+    var read = ServerConfiguration()
+    do throws(Findings) {
+      try read.read(file: bytes)
+    } catch {
+      require(!error.all.isEmpty, "refused without a finding")
+      requireInside(error.all, bytes)
+    }
     let layers = LayeredConfiguration(file: ("touchline.json", bytes))
     guard layers.problems.isEmpty else { return }
     let configuration = layers.configuration

@@ -47,7 +47,7 @@ struct ProviderServer {
     otherKey = try await Self.makeKey(in: folder, team: "TEAM654321", apps: ["com.example.rivals"])
     program = try Touchline.start(
       [
-        "serve", "--listen", "127.0.0.1:0", "--provider-listen", "127.0.0.1:0",
+        "serve", "--listen", "127.0.0.1:0", "--provider-listen", "127.0.0.1:0", "--store", "memory",
         "--tls-dir", folder.appending(path: "tls").path, "--keys", folder.appending(path: "keys").path,
         "--channels", definitions.path,
       ] + options)

@@ -3,15 +3,19 @@ import Foundation
 
 /// One channel, its publisher and its subscribers on a virtual clock, all from one seed.
 ///
-/// A step publishes something, breaks or mends a connection, or does nothing; then time passes, and everything that
-/// comes due happens in its order. After each of these the rules are checked: the channel's by ``ChannelJudge``, the
-/// devices' by ``Subscriber``. A rule that did not hold is thrown, and the seed is all that it takes to see it again.
+/// A step publishes something, breaks or mends a connection, crashes the server, fills its disk, or does nothing; then time
+/// passes, and everything that comes due happens in its order. After each of these the rules are checked: the channel's by
+/// ``ChannelJudge``, the devices' by ``Subscriber``. A rule that did not hold is thrown, and the seed is all that it takes to
+/// see it again.
+///
+/// The store is ``VirtualStore``: what it doesn't have yet nobody has heard of, and a crash takes it back.
 struct Simulation {
-  private var random: SplitMix64
-  private var now = Date(timeIntervalSince1970: 1_700_000_000)
-  private var channel: Channel
-  private var judge: ChannelJudge
-  private var subscribers: [Subscriber] = []
+  var random: SplitMix64
+  var now = Date(timeIntervalSince1970: 1_700_000_000)
+  var channel: Channel
+  var judge: ChannelJudge
+  var store: VirtualStore
+  var subscribers: [Subscriber] = []
   private var published = 0
   private var requestIDs: [RequestID] = []
   /// Seconds by which the channel is driven late.
@@ -29,10 +33,12 @@ struct Simulation {
     lag = random.pick([0, 0, 0.25])
     pace = random.pick([0.5, 2, 30, 600])
     hasNights = random.chance(25)
+    let position = StreamPosition(epoch: "epoch", sequence: 0)
+    store = VirtualStore(position, isSlow: random.chance(60))
     judge = ChannelJudge(settings, lag: lag)
     channel = Channel(
       id: ChannelID.random(using: &random), alias: nil, settings: settings,
-      position: StreamPosition(epoch: "epoch", sequence: 0), now: now)
+      position: position, now: now)
     for _ in 0...random.below(4) { subscribers.append(Subscriber(link: .random(using: &random), at: now)) }
     self.random = random
     trace = ["\(settings), lag \(lag), links \(subscribers.map(\.link))"]
@@ -67,6 +73,7 @@ struct Simulation {
     do throws(Violation) {
       // Longer than the longest window and delay.
       try pass(seconds: 100)
+      storeAll()
       try judge.checkEnd(channel)
     } catch {
       throw Violation(description: "after the last step: \(error)")
@@ -79,8 +86,11 @@ struct Simulation {
     case ..<80: try breakOrMend(random.below(subscribers.count))
     case ..<83: try startAnew(random.below(subscribers.count))
     case ..<85 where hasNights: try pass(seconds: 7 * 3_600 + random.seconds(upTo: 6 * 3_600))
+    case ..<87: try crash()
+    case ..<89: try fillDisk()
     default: break
     }
+    if random.chance(50) { storeSome() }
     switch random.below(10) {
     case ..<4: break
     case ..<8: try pass(seconds: random.seconds(upTo: min(pace, 2)))
@@ -98,7 +108,7 @@ struct Simulation {
       subscribers[index].disconnect()
     } else {
       note("subscriber \(index) resumes after \(subscribers[index].position?.description ?? "nothing")")
-      try subscribers[index].reconnect(to: channel, at: now, using: &random)
+      try subscribers[index].reconnect(to: seen, at: now, using: &random)
     }
   }
 
@@ -107,7 +117,7 @@ struct Simulation {
     guard [.ended, .dismissed].contains(subscribers[index].activity.state) else { return }
     note("subscriber \(index) starts anew")
     subscribers[index] = Subscriber(link: subscribers[index].link, at: now)
-    try subscribers[index].reconnect(to: channel, at: now, using: &random)
+    try subscribers[index].reconnect(to: seen, at: now, using: &random)
   }
 
   // MARK: Publishing
@@ -116,6 +126,7 @@ struct Simulation {
     published += 1
     let message = try message(number: published)
     let before = channel
+    let judgeBefore = judge
     let answer: Result<PublishResult, Refusal>
     do throws(Refusal) { answer = .success(try channel.publish(message, at: now)) } catch {
       answer = .failure(error)
@@ -123,8 +134,9 @@ struct Simulation {
     switch answer {
     case .success(let result):
       note("publish \(describe(message)) → \(result.outcome)\(result.isRepetition ? " (repeated)" : "")")
-      fanOut(result.effects)
       try judge.published(message, number: published, result, at: now)
+      hold(
+        result.effects, since: before.checkpoint, judgeBefore, result.isRepetition ? nil : message.requestID)
     case .failure(let refusal):
       note("publish \(describe(message)) → \(refusal.reason.rawValue)")
       try judge.refused(message, refusal, at: now)
@@ -208,10 +220,11 @@ struct Simulation {
     while let next = nextEvent, next <= end {
       now = max(now, next)
       if let deadline = channel.nextDeadline, deadline.addingTimeInterval(lag) <= now {
+        let (before, judgeBefore) = (channel.checkpoint, judge)
         let effects = channel.advance(to: now)
         note("the window ends: \(effects.count) effects")
-        fanOut(effects)
         try judge.advanced(effects, at: now)
+        hold(effects, since: before, judgeBefore, nil)
       }
       for index in subscribers.indices { try subscribers[index].advance(to: now) }
     }
@@ -223,13 +236,13 @@ struct Simulation {
     return ([deadline] + subscribers.map(\.nextEvent)).compactMap(\.self).min()
   }
 
-  private mutating func fanOut(_ effects: [ChannelEffect]) {
+  mutating func fanOut(_ effects: [ChannelEffect]) {
     for case .deliver(let delivery) in effects {
       for index in subscribers.indices { subscribers[index].hand(delivery, at: now, using: &random) }
     }
   }
 
-  private mutating func note(_ event: String) {
+  mutating func note(_ event: String) {
     trace.append("\(JSONWriter.seconds(now.timeIntervalSince1970 - 1_700_000_000)) s: \(event)")
   }
 }

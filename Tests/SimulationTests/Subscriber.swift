@@ -68,7 +68,7 @@ struct Subscriber {
   ///
   /// - Throws: when a device that keeps the order and loses nothing while connected would miss what is stored.
   mutating func reconnect(
-    to channel: Channel, at now: Date, using random: inout SplitMix64
+    to channel: Channel.Checkpoint, at now: Date, using random: inout SplitMix64
   ) throws(Violation) {
     isConnected = true
     let newest = channel.newest(after: position, at: now)
@@ -104,13 +104,14 @@ struct Subscriber {
 
   private mutating func receive(_ delivery: Delivery, at now: Date) throws(Violation) {
     let payload = delivery.message.payload
+    let before = position.flatMap { $0.epoch == delivery.position.epoch ? $0.sequence : nil } ?? 0
     position = StreamPosition(
-      epoch: delivery.position.epoch, sequence: max(delivery.position.sequence, position?.sequence ?? 0))
-    let before = activity.timestamp
-    let mustEnd = payload.event == .end && isLive(at: now) && payload.timestamp >= before ?? 0
+      epoch: delivery.position.epoch, sequence: max(delivery.position.sequence, before))
+    let shown = activity.timestamp
+    let mustEnd = payload.event == .end && isLive(at: now) && payload.timestamp >= shown ?? 0
     try check(activity.receive(payload, at: now))
     model.receive(payload, at: now)
-    try Violation.unless(activity.timestamp ?? 0 >= before ?? 0, "the shown timestamp ran backwards")
+    try Violation.unless(activity.timestamp ?? 0 >= shown ?? 0, "the shown timestamp ran backwards")
     try Violation.unless(!mustEnd || activity.endedAt == now, "an end was lost")
     try check(at: now)
   }

@@ -3,6 +3,7 @@
 
 import BroadcastChannels
 import Soak
+import Testing
 
 struct Recording {
   struct Event {
@@ -145,5 +146,21 @@ struct Recording {
       guard case .received(let who, let arrival, _) = $0.observation else { return false }
       return arrival.number == number && subscriber == who
     }
+  }
+}
+
+/// Expects that the verifier sees a rule broken in a recording.
+func expect(
+  _ rule: SoakRule, _ recording: Recording, subscriber: Int? = nil, sequence: Int? = nil,
+  _ location: SourceLocation = #_sourceLocation
+) {
+  let verifier = recording.judged()
+  let found = verifier.violations.filter { $0.rule == rule }
+  #expect(!found.isEmpty, "\(verifier.violations)", sourceLocation: location)
+  if let subscriber {
+    #expect(found.contains { $0.subscriber == subscriber }, "\(found)", sourceLocation: location)
+  }
+  if let sequence {
+    #expect(found.contains { $0.sequence == sequence }, "\(found)", sourceLocation: location)
   }
 }

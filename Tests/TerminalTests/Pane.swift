@@ -171,8 +171,8 @@ final class TestServer {
     process = try Program.start(
       touchline,
       [
-        "serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--channels", channels.path,
-        "--log-level", "warning",
+        "serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--store", "memory",
+        "--channels", channels.path, "--log-level", "warning",
       ],
       output: output)
     var text = ""

@@ -29,36 +29,42 @@ public struct Channel: Sendable {
   /// With policy 1, the newest message that is stored, expired or not.
   public private(set) var stored: Delivery?
 
-  /// Makes a channel as it is created, or as it was loaded from a store.
+  /// Makes a channel as it is created.
   ///
   /// - Parameters:
-  ///   - position: a new epoch with sequence 0, or where a stored channel stood.
+  ///   - position: a new epoch with sequence 0.
   ///   - stored: with policy 1, the newest message that was stored.
   public init(
     id: ChannelID, alias: ChannelAlias?, settings: ChannelSettings, position: StreamPosition,
     stored: Delivery? = nil,
     now: Date
   ) {
+    self.init(
+      id: id, alias: alias, settings: settings, state: ChannelState(position: position, newest: stored),
+      now: now)
+  }
+
+  /// Makes a channel that goes on where a store has it: a window that was open goes on too, and ends at once when its time
+  /// has passed.
+  public init(
+    id: ChannelID, alias: ChannelAlias?, settings: ChannelSettings, state: ChannelState, now: Date
+  ) {
     self.id = id
     self.alias = alias
     self.settings = settings
-    self.position = position
-    self.stored = stored
-    budget = settings.budget.capacity.map {
-      TokenBucket(capacity: Double($0), refillPerSecond: settings.budget.refillPerHour / 3_600, now: now)
-    }
-    rate = settings.publishRate.perSecond.map {
-      let burst = settings.publishRate.burst.map(Double.init) ?? $0.rounded(.up)
-      return TokenBucket(capacity: max(1, burst), refillPerSecond: $0, now: now)
-    }
+    position = state.position
+    stored = state.newest
+    budget = settings.budget.bucket(at: now).map { full in state.budget.map { full.at($0) } ?? full }
+    rate = settings.publishRate.bucket(at: now).map { full in state.rate.map { full.at($0) } ?? full }
+    window = DeliveryWindow(waiting: state.waiting, until: state.deadline)
+    history = RequestHistory(state.answers)
   }
 
   /// Runs by other rules from now on. What was spent stays spent, what waits goes on waiting until its window ends, and
   /// known request ids stay known.
   public mutating func adopt(_ settings: ChannelSettings, at now: Date) {
-    let fresh = Channel(id: id, alias: alias, settings: settings, position: position, now: now)
-    budget = Self.resized(budget, to: fresh.budget, at: now)
-    rate = Self.resized(rate, to: fresh.rate, at: now)
+    budget = Self.resized(budget, to: settings.budget.bucket(at: now), at: now)
+    rate = Self.resized(rate, to: settings.publishRate.bucket(at: now), at: now)
     self.settings = settings
   }
 
@@ -88,7 +94,7 @@ public struct Channel: Sendable {
     var effects = advance(to: now)
     let outcome = route(message, overBudget: overBudget, at: now, effects: &effects)
     if let id = message.requestID {
-      history.remember(id, RequestHistory.Answer(uniqueID: message.uniqueID, outcome: outcome), at: now)
+      history.remember(id, message.uniqueID, outcome, at: now)
     }
     return PublishResult(uniqueID: message.uniqueID, outcome: outcome, isRepetition: false, effects: effects)
   }
@@ -176,16 +182,34 @@ public struct Channel: Sendable {
     /// The newest message that is stored.
     public let stored: Delivery?
     fileprivate let counts: ChannelCounts
-    fileprivate let budget: TokenBucket?
-    fileprivate let rate: TokenBucket?
-    fileprivate let window: DeliveryWindow
+    let budget: TokenBucket?
+    let rate: TokenBucket?
+    let window: DeliveryWindow
+    /// The numbers of the oldest remembered answer and of the next one.
+    let firstAnswer: Int
+    let nextAnswer: Int
+
+    /// The newest stored message for somebody who subscribes, see ``Channel/newest(after:at:)``.
+    public func newest(after position: StreamPosition?, at now: Date) -> Delivery? {
+      guard let stored, Channel.expiry(of: stored) > now else { return nil }
+      if let position, position.epoch == stored.position.epoch,
+        position.sequence >= stored.position.sequence
+      {
+        return nil
+      }
+      return stored
+    }
   }
 
   /// Where the channel stands now.
   public var checkpoint: Checkpoint {
     Checkpoint(
-      position: position, stored: stored, counts: counts, budget: budget, rate: rate, window: window)
+      position: position, stored: stored, counts: counts, budget: budget, rate: rate, window: window,
+      firstAnswer: history.first, nextAnswer: history.next)
   }
+
+  /// The answers to request ids from a number on.
+  func answers(from number: Int) -> [AnsweredRequest] { history.answers(from: number) }
 
   /// Goes back to where the channel stood: what came of a publish could not be stored.
   ///
@@ -226,11 +250,7 @@ public struct Channel: Sendable {
   ///
   /// - Parameter position: where the subscriber stood, when it resumes: it gets the message only if that is newer.
   public func newest(after position: StreamPosition?, at now: Date) -> Delivery? {
-    guard let stored, Self.expiry(of: stored) > now else { return nil }
-    if let position, position.epoch == stored.position.epoch, position.sequence >= stored.position.sequence {
-      return nil
-    }
-    return stored
+    checkpoint.newest(after: position, at: now)
   }
 
   /// Until when a stored message waits: its expiration, and never longer than 8 hours (Apple).
@@ -240,6 +260,13 @@ public struct Channel: Sendable {
       Date(timeIntervalSince1970: Double(seconds)),
       delivery.sent.addingTimeInterval(Limits.storedMessageSeconds))
   }
+
+  /// Whether an answer is remembered that no longer has to be, so that ``forgetAnswers(at:)`` would do something.
+  public func hasOutdatedAnswers(at now: Date) -> Bool { history.isOutdated(at: now) }
+
+  /// Forgets the answers to requests whose time has passed. Each publish does; a channel that nobody publishes to has to be
+  /// told.
+  public mutating func forgetAnswers(at now: Date) { history.forget(before: now) }
 
   /// How much of the budget and the rate is left.
   public func budgetReport(at now: Date) -> BudgetReport {

@@ -1,3 +1,5 @@
+import Foundation
+
 /// The rules that one channel runs by. Apple keeps most of these numbers secret; here each is a setting.
 public struct ChannelSettings: Sendable, Hashable {
   /// The app that the channel belongs to.
@@ -54,6 +56,11 @@ public struct FrequencyBudget: Sendable, Hashable {
     self.overBudget = overBudget
   }
 
+  /// A full bucket; nil without a limit.
+  func bucket(at now: Date) -> TokenBucket? {
+    capacity.map { TokenBucket(capacity: Double($0), refillPerSecond: refillPerHour / 3_600, now: now) }
+  }
+
   /// The default: a channel that stores nothing gets the larger budget (Apple documents that it does, not how
   /// large), and frequent updates double it again.
   public static func standard(storagePolicy: StoragePolicy, frequentUpdates: Bool) -> FrequencyBudget {
@@ -90,5 +97,13 @@ public struct PublishRate: Sendable, Hashable {
   public init(perSecond: Double? = 20, burst: Int? = 40) {
     self.perSecond = perSecond
     self.burst = burst
+  }
+
+  /// A full bucket; nil without a limit.
+  func bucket(at now: Date) -> TokenBucket? {
+    perSecond.map {
+      TokenBucket(
+        capacity: max(1, burst.map(Double.init) ?? $0.rounded(.up)), refillPerSecond: $0, now: now)
+    }
   }
 }

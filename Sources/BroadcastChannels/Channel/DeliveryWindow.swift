@@ -20,6 +20,25 @@ struct DeliveryWindow: Sendable {
   /// In the order of delivery: by timestamp, then arrival.
   private(set) var waiting: [Message] = []
 
+  /// An idle window.
+  init() {}
+
+  /// A window that goes on after a restart.
+  ///
+  /// - Parameter waiting: in the order of delivery.
+  init(waiting: [Message], until deadline: Date?) {
+    self.waiting = waiting
+    self.deadline = waiting.isEmpty ? nil : deadline ?? .distantPast
+  }
+
+  /// Whether the same messages wait until the same time.
+  func isLike(_ other: DeliveryWindow) -> Bool { deadline == other.deadline && holdsTheSame(as: other) }
+
+  /// Whether the same messages wait.
+  func holdsTheSame(as other: DeliveryWindow) -> Bool {
+    waiting.elementsEqual(other.waiting) { $0.uniqueID == $1.uniqueID }
+  }
+
   mutating func join(_ message: Message, until end: Date) -> Joined {
     deadline = min(deadline ?? end, end)
     let newerWaits = waiting.contains { $0.payload.timestamp > message.payload.timestamp }

@@ -23,6 +23,31 @@ public struct TokenBucket: Sendable, Hashable, Codable {
     self.asOf = now
   }
 
+  /// How full a bucket is, as of an instant: what a store keeps of it. Its size comes from the channel's rules.
+  public struct Level: Sendable, Hashable {
+    /// Tokens in the bucket; below 0 when more was used than the present size holds.
+    public let tokens: Double
+    /// When that was so.
+    public let asOf: Date
+
+    /// Makes a level.
+    public init(tokens: Double, asOf: Date) {
+      self.tokens = tokens
+      self.asOf = asOf
+    }
+  }
+
+  /// How full it was when it was last used.
+  public var lastLevel: Level { Level(tokens: level, asOf: asOf) }
+
+  /// A bucket of this size that was used before.
+  public func at(_ level: Level) -> TokenBucket {
+    var bucket = self
+    bucket.level = min(capacity, level.tokens)
+    bucket.asOf = level.asOf
+    return bucket
+  }
+
   /// Takes a token.
   ///
   /// - Returns: false when none is left; the bucket is then unchanged.

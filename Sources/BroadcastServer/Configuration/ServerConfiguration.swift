@@ -55,8 +55,10 @@ public struct ServerConfiguration: Sendable, Hashable {
   public var environment = Environment.development
   /// The web origins whose pages may connect; nil for all.
   public var origins: Set<String>?
-  /// The SQLite file, or nil to keep everything in memory.
+  /// The SQLite file; nil for the standard one, see ``storePath(environment:)``.
   public var store: String?
+  /// Whether channels are kept in memory alone.
+  public var keepsInMemory = false
   /// The folder of channel definitions.
   public var channels: String?
   /// How silent peers are found.
@@ -101,8 +103,24 @@ public struct ServerConfiguration: Sendable, Hashable {
   /// Takes a path, or `memory`.
   public mutating func setStore(_ text: String) -> String? {
     guard !text.isEmpty else { return "a path or \"memory\" was expected" }
-    store = text == "memory" ? nil : text
+    keepsInMemory = text == "memory"
+    store = keepsInMemory ? nil : text
     return nil
+  }
+
+  /// The file that channels are kept in: the one that was named, or `touchline/channels.sqlite` in the user's folder of
+  /// state (XDG Base Directory Specification).
+  ///
+  /// - Returns: nil when the environment names no such folder and no home.
+  public func storePath(environment: [String: String]) -> String? {
+    if let store { return store }
+    // "All paths set in these environment variables must be absolute. If [one] encounters a relative path [it] should
+    // consider the path invalid and ignore it."
+    if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") {
+      return "\(state)/touchline/channels.sqlite"
+    }
+    guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
+    return "\(home)/.local/state/touchline/channels.sqlite"
   }
 
   /// Takes web origins.

@@ -1,5 +1,6 @@
 import BroadcastChannels
 import EventLoop
+import Foundation
 
 extension Setting {
   /// The settings of a server, in the order of the help.
@@ -61,12 +62,17 @@ extension Setting {
 
   private static let rules = [
     Setting(
-      key: "store", form: .text("PATH|memory"), standard: "memory",
+      key: "store", form: .text("PATH|memory"),
+      standard: "touchline/channels.sqlite in the user's folder of state",
       help: "where channels are kept: an SQLite file, or memory", change: .restart,
       take: { configuration, value in
         value.string.map { configuration.setStore($0) } ?? "a path or \"memory\" was expected"
       },
-      value: { .text($0.store ?? "memory") }),
+      value: { configuration in
+        if configuration.keepsInMemory { return .text("memory") }
+        return configuration.storePath(environment: ProcessInfo.processInfo.environment).map { .text($0) }
+          ?? .none
+      }),
     path(
       "channels", .folder, standard: "none",
       "a folder of definitions, <alias>.json each; channels that are missing are created", \.channels),

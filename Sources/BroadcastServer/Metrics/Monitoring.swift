@@ -33,6 +33,10 @@ final class Monitoring {
       hub.isShuttingDown
         ? Readiness.Obstacle(reason: "draining", message: "the server is shutting down") : nil
     }
+    readiness.add {
+      hub.isStoreWorking
+        ? nil : Readiness.Obstacle(reason: "store", message: "the store has failed; the log tells why")
+    }
   }
 
   /// Looks from now on, until the loop ends, how late it is.

@@ -46,6 +46,8 @@ struct RequestFacts {
 /// An accepted message, with what explains later why somebody didn't see it.
 struct Publication {
   let result: PublishResult
+  /// What was left when it was accepted.
+  let budget: BudgetReport
   /// The priority that it was published with.
   let priority: Priority
   /// Seconds of the delivery window that it went through, if it did.
@@ -63,15 +65,17 @@ struct Publication {
 
   /// - Parameter before: what the channel had let out before this message came.
   init(
-    _ message: Message, _ result: PublishResult, in room: ChannelRoom, before: SentSoFar, findings: [Finding]
+    _ message: Message, _ result: PublishResult, in room: ChannelRoom, before: SentSoFar,
+    budget: BudgetReport, findings: [Finding]
   ) {
     self.result = result
+    self.budget = budget
     self.findings = findings
     priority = message.priority
     let windows = room.channel.settings.windows
     // Over budget a message waits as at priority 5.
     windowSeconds = message.priority == .passive ? windows.passive : windows.considerate
-    isStored = room.channel.stored?.message.uniqueID == result.uniqueID
+    isStored = room.seen.stored?.message.uniqueID == result.uniqueID
     record = room.messages[result.uniqueID.text]
     let age = before.newestTimestamp.map { $0 - message.payload.timestamp }
     olderBy = age.flatMap { $0 > 0 ? $0 : nil }

@@ -100,6 +100,13 @@ struct ChannelLedger {
     } ?? 0
   }
 
+  /// When the next message behind a number that somebody has seen was let out.
+  func letOut(after sequence: Int) -> Double? {
+    guard sequence < newestSequence else { return nil }
+    return (sequence + 1...newestSequence).lazy.compactMap { numbers[$0].flatMap { entries[$0]?.letOut } }
+      .first
+  }
+
   /// How many messages in front of a number were let out after a moment, as far as they are known.
   func count(before sequence: Int, after moment: Double) -> Int {
     stride(from: sequence - 1, to: max(0, sequence - 256), by: -1).prefix { sequence in

@@ -70,8 +70,8 @@ extension Verifier {
     var found: [(rule: SoakRule, detail: String, sequence: Int)] = []
     while next <= ledger.newestSequence {
       guard let entry = ledger.numbers[next].flatMap({ ledger.entries[$0] }), let letOut = entry.letOut else {
-        // Somebody who joined has seen a later number already; its turn comes, or nobody sees it.
-        if ledger.newestSequence - next < 64 { break }
+        // Somebody who joined has seen a later number already; its turn comes soon, or nobody sees it.
+        if let later = ledger.letOut(after: next), now - later < tolerance.delivery { break }
         next += 1
         continue
       }
@@ -81,7 +81,9 @@ extension Verifier {
         next += 1
         continue
       }
-      if let stop = stops.last, stop < letOut, stop >= (ledger.judgedAt ?? .infinity) { ledger.judge.reset() }
+      if let before = ledger.judgedAt, stops.contains(where: { before <= $0 && $0 < letOut }) {
+        ledger.judge.reset()
+      }
       ledger.judgedAt = letOut
       check(outcome == .delivered ? .budget : .window)
       let delivered = BudgetJudge.Delivered(

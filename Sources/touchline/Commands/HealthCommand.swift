@@ -16,6 +16,7 @@ enum HealthCommand: Command {
         "--ca", "FILE", "trust these authorities of an https server (default: the system's and our own)"),
       ClientOptions.format,
     ],
+    environment: Array(ClientOptions.environmentHelp.prefix(2)),
     notes: """
       For container health checks, scripts and probes. It takes no token. A server that can't be reached, doesn't answer in
       time or says that it doesn't work is exit 1; the reason goes to standard error.

@@ -14,6 +14,9 @@ enum ServeCommand: Command {
     options: ServeSettings.options + [ParentProcess.option],
     environment: ServeSettings.environmentHelp,
     notes: """
+      What was answered with success is kept: channels, the newest message of those that store it, budgets, and the answers
+      to request ids. One server uses a file. --store memory begins anew each time.
+
       Speaks HTTP/1.1, HTTP/2, WebSocket and server-sent events. The addresses are printed on standard output, the log
       goes to standard error. SIGTERM and Ctrl-C close every connection with 1012 and exit 0. SIGHUP reads settings, keys,
       certificates and channel definitions again; what is broken leaves the old in use, and what needs a restart is named.
@@ -54,8 +57,9 @@ enum ServeCommand: Command {
     defer { sink.close() }
     EventLoop.raiseDescriptorLimit()
     let loop = try EventLoop()
-    let store: any ChannelStore =
-      try configuration.store.map { try SQLiteChannelStore(path: $0) } ?? MemoryChannelStore()
+    // A bound on the size of files is an error of the store then, and not the end.
+    signal(SIGXFSZ, SIG_IGN)
+    let store = try store(configuration)
     let server = try start(loop, configuration, store, definitions, sink.log)
     let manager = ServiceManager()
     // Before the addresses are printed: whoever reads them may send SIGTERM at once.
@@ -76,6 +80,25 @@ enum ServeCommand: Command {
     }
     loop.run()
     return 0
+  }
+
+  private static func store(_ configuration: ServerConfiguration) throws -> any ChannelStore {
+    if configuration.keepsInMemory { return MemoryChannelStore() }
+    guard let path = configuration.storePath(environment: ProcessInfo.processInfo.environment) else {
+      throw CommandFailure("there is no home folder to keep channels in; say --store PATH, or --store memory")
+    }
+    if configuration.store == nil {
+      let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+      do {
+        try FileManager.default.createDirectory(
+          at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      } catch {
+        throw CommandFailure(
+          "the folder \(folder.path) can't be made: \(error.localizedDescription); say --store PATH, or --store memory"
+        )
+      }
+    }
+    return try SQLiteChannelStore(path: path)
   }
 
   private static func reload(_ server: BroadcastServer, _ settings: ServeSettings, _ sink: LogSink) {
