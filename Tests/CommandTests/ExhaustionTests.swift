@@ -77,7 +77,7 @@ import Testing
           inside.append(socket)
         }
       }
-      #expect(turnedAway >= 60 - room && !inside.isEmpty)
+      #expect(turnedAway >= 60 - 2 * room && !inside.isEmpty)
 
       // Nothing happens meanwhile: a listener that was polled on would take a whole processor.
       let before = try server.processorSeconds
@@ -104,8 +104,9 @@ import Testing
       server.program.signal(SIGTERM)
       let ending = try await server.program.ending()
       #expect(ending.code == 0)
-      #expect(
-        ending.errors.components(separatedBy: "there are no descriptors left").count == 2, "\(ending.errors)")
+      // Once, and how often it happened since.
+      let told = ending.errors.split(separator: "\n").filter { $0.contains("there are no descriptors left") }
+      #expect(told.count == 2 && told.last?.contains(" more in the last ") == true, "\(ending.errors)")
     }
   }
 

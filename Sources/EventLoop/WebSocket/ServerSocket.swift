@@ -260,6 +260,8 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
         if !reader.isInsideMessage { reader.began = connection.lastHeard }
         take(event)
       }
+      // What came last may have been fragments, which are no event.
+      if !isOver { _ = isWithinRate(reader) }
     } catch {
       // After our own close frame there is nothing more to say.
       if let ending { return ending.isSettled = true }
