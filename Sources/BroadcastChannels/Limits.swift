@@ -50,6 +50,16 @@ public enum Limits {
   /// Bytes that go out to a subscriber in one write. Touchline: what a socket's buffer takes at once.
   public static let fanOutBytes = 65_536
 
+  /// Loops of a server. Touchline: far above the processors of any machine that a rehearsal needs.
+  public static let loops = 64
+  /// What the main loop orders of another one before it waits until that one has taken it. Touchline: a publisher that outruns a
+  /// loop's fan-out is held up, as on one loop, and the orders don't fill the memory.
+  public static let ordersPerLoop = 4_096
+  /// Frames of one client that wait for the main loop before its loop reads no more of them.
+  public static let forwardedFrames = 64
+  /// Deleted channels whose last deliveries are still counted, for the request log.
+  public static let closedLedgers = 64
+
   // MARK: Time
 
   /// Seconds for which a stored message waits at most. Apple: 8 hours.

@@ -16,6 +16,7 @@ public final class BroadcastServer {
   let provider: HTTPServer?
   private let loop: EventLoop
   private let pushes: PushRegistry
+  let sweep: KeepAliveSweep
   private(set) var isStopping = false
   /// The keys in use; nil when none are checked.
   var keys: KeyRing?
@@ -68,8 +69,15 @@ public final class BroadcastServer {
     }
     storage.start()
     if let conflict { throw conflict }
-    registry = SessionRegistry(
+    registry = SessionRegistry()
+    sweep = KeepAliveSweep(
       loop: loop, keepAlive: configuration.keepAlive, messageSeconds: configuration.handshakeSeconds)
+    hub.deleted = { [registry] in registry.deleted($0) }
+    if configuration.loops > 1 {
+      hub.loops = try DeliveryLoops(
+        configuration.loops - 1, beside: loop, hub: hub, registry: registry,
+        options: Self.options(configuration, configuration.listen, nil), keepAlive: configuration.keepAlive)
+    }
     var random = environment.random
     let requests = RequestLog(
       epoch: StreamPosition.randomEpoch(using: &random), log: log, metrics: hub.metrics)
@@ -82,7 +90,7 @@ public final class BroadcastServer {
       device: DeviceAPI(hub: hub, pushes: pushes, access: access, log: log),
       local: LocalAPI(
         services: SessionServices(
-          hub: hub, pushes: pushes, registry: registry, access: access, requests: requests),
+          hub: hub, pushes: pushes, registry: registry, sweep: sweep, access: access, requests: requests),
         monitoring: monitoring, origins: Origins(allowed: configuration.origins), startedAt: Date()),
       log: log)
     let gate = configuration.limits.gate(openFiles: EventLoop.descriptorLimit)
@@ -198,10 +206,7 @@ public final class BroadcastServer {
   /// Lets out what waits in the windows, parts with every session (see ``Goodbyes``), waits until they are gone, at most
   /// ``Limits/shutdownSeconds``, and stops the loop. A second call stops at once.
   public func shutDown() {
-    guard !isStopping else {
-      loop.stop()
-      return
-    }
+    guard !isStopping else { return stop() }
     isStopping = true
     log(.info, .stopping, "shutting down; \(registry.count) sessions are told")
     var hasBegun = false
@@ -219,15 +224,20 @@ public final class BroadcastServer {
     pushes.shutDown()
     main.stopAccepting()
     provider?.stopAccepting()
-    registry.stop()
-    registry.sayGoodbye()
+    sweep.stop()
+    registry.sayGoodbye(on: loop)
     let deadline = loop.now + Limits.shutdownSeconds
     loop.schedule(after: 0, every: 0.01) { [self] in
       let isDrained = registry.count == 0 && (provider?.connectionCount ?? 0) == 0
       guard isDrained || loop.now >= deadline else { return }
       log.tellAllCounts()
-      loop.stop()
+      stop()
     }
+  }
+
+  private func stop() {
+    hub.loops?.stop()
+    loop.stop()
   }
 }
 

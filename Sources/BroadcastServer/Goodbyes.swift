@@ -31,19 +31,23 @@ struct Goodbyes {
 
 extension SessionRegistry {
   /// Parts with every session: the frame `goodbye`, or the field `retry` of an event stream, and close code 1012.
-  func sayGoodbye() {
+  func sayGoodbye(on loop: EventLoop) {
     let sessions = all
     let plan = Goodbyes(sessions: sessions.count)
-    part(with: sessions[...], wave: 0, plan)
+    part(with: sessions[...], wave: 0, plan, loop)
   }
 
-  private func part(with sessions: ArraySlice<any RegisteredStream>, wave: Int, _ plan: Goodbyes) {
+  private func part(
+    with sessions: ArraySlice<any RegisteredStream>, wave: Int, _ plan: Goodbyes, _ loop: EventLoop
+  ) {
     var random = SystemRandomNumberGenerator()
     for session in sessions.prefix(plan.size) {
       session.sayGoodbye(retryIn: plan.retryIn(wave: wave, using: &random))
     }
     let rest = sessions.dropFirst(plan.size)
     guard !rest.isEmpty else { return }
-    schedule(after: plan.interval) { [weak self] in self?.part(with: rest, wave: wave + 1, plan) }
+    loop.schedule(after: plan.interval) { [weak self, unowned loop] in
+      self?.part(with: rest, wave: wave + 1, plan, loop)
+    }
   }
 }

@@ -89,7 +89,8 @@ extension Hub {
     isShuttingDown = true
     for room in rooms.values where room.channel.nextDeadline != nil { letOut(room) { $0.finish(at: now) } }
     writer.whenIdle { [self] in
-      for room in rooms.values { room.finishFanOut() }
+      for room in rooms.values { room.shard.finishFanOut() }
+      loops?.finishFanOut()
       done()
     }
   }

@@ -172,8 +172,8 @@ import Testing
     }
   }
 
-  @Test func aSessionListensToAtMost1024Channels() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func aSessionListensToAtMost1024Channels(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = try (0...1_024).map { try definition("c\($0)") }
     } _: { server in
       let session = try SubscriberSocket(sessionOn: server)

@@ -52,7 +52,7 @@ import Testing
       "channels": "Channels", "ping-seconds": "1.5", "silence-seconds": "7", "log-level": "debug",
       "max-connections": "500", "max-connections-per-address": "10", "max-requests-per-address": "50",
       "max-frames-per-session": "100", "unlimited-addresses": "10.0.0.0/8,::1",
-      "log-format": "json", "metrics": "off", "metrics-token": "token",
+      "loops": "3", "log-format": "json", "metrics": "off", "metrics-token": "token",
     ]
     for setting in Setting.all where texts[setting.key] == nil {
       Issue.record("\(setting.key) is missing here")
@@ -80,6 +80,11 @@ import Testing
       let shown = setting.shown(in: ServerConfiguration())
       // These depend on the machine, and the help says how.
       if ["store", "max-connections"].contains(setting.key) { continue }
+      // As many as the machine has.
+      if setting.key == "loops" {
+        #expect(shown == "\(ServerConfiguration.availableProcessors)")
+        continue
+      }
       switch setting.form {
       case .list where setting.key == "unlimited-addresses": #expect(setting.standard == shown)
       case .toggle, .words, .choice, .seconds, .count, .text:

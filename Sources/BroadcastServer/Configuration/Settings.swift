@@ -83,6 +83,9 @@ extension Setting {
       "silence-seconds", Limits.silenceSeconds,
       "and dropped after so long, or when it reads nothing for so long",
       \.keepAlive.silence),
+    count(
+      "loops", 1...Limits.loops, standard: "one a processor",
+      "threads that carry messages to subscribers; with 1 there is no further thread", \.loops, .restart),
   ]
 
   private static let limits = [
@@ -99,8 +102,8 @@ extension Setting {
       },
       value: { $0.limits.connections.map { .number(Double($0)) } ?? .none }),
     count(
-      "max-connections-per-address", 1...1_000_000, "connections from one address",
-      \.limits.connectionsPerAddress),
+      "max-connections-per-address", 1...1_000_000, standard: String(Limits.connectionsPerAddress),
+      "connections from one address", \.limits.connectionsPerAddress, .restart),
     rate(
       "max-requests-per-address", "requests a second from one address, and five times as many at once",
       \.limits.requestsPerAddress),
@@ -191,11 +194,11 @@ extension Setting {
   }
 
   private static func count(
-    _ key: String, _ range: ClosedRange<Int>, _ help: String, _ place: Path<Int>
+    _ key: String, _ range: ClosedRange<Int>, standard: String, _ help: String, _ place: Path<Int>,
+    _ change: Change
   ) -> Setting {
     Setting(
-      key: key, form: .count(range), standard: String(ServerConfiguration()[keyPath: place]), help: help,
-      change: .restart,
+      key: key, form: .count(range), standard: standard, help: help, change: change,
       take: { configuration, value in
         guard let number = value.number.flatMap({ Int(exactly: $0) }), range.contains(number) else {
           return "a whole number from \(range.lowerBound) to \(range.upperBound) was expected"

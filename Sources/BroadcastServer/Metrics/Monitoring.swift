@@ -70,7 +70,9 @@ final class Monitoring {
       .connections,
       servers.flatMap { name, server in
         server.connectionCounts.map { ([name, $0.kind.rawValue], Double($0.count)) }
-      })
+      }
+        // Whatever port they came by.
+        + (hub.loops.map { [(["loops", ConnectionKind.webSocket.rawValue], Double($0.sessionCount))] } ?? []))
     text.add(.accepted, servers.map { ([$0.0], Double($0.1.acceptedCount)) })
     text.add(.sessions, registry.count)
     text.add(.closings, metrics.closings)

@@ -42,7 +42,7 @@ final class Wire {
   var user: (any WireUser)?
   private let loop: EventLoop
   /// Where it is counted.
-  private let gate: ConnectionGate?
+  let gate: ConnectionGate?
   private var poll: UnsafeMutablePointer<uv_poll_t>?
   private(set) var tls: TLSSession?
   private var wanted: Events = []
@@ -169,6 +169,12 @@ final class Wire {
     gate?.leave(descriptor)
     Glibc.close(surrender())
     tls = nil
+  }
+
+  /// Gives up the TLS session, for whoever gets the descriptor.
+  func surrenderSession() -> TLSSession? {
+    defer { tls = nil }
+    return tls
   }
 
   /// Gives up the poll handle, so that the descriptor can be closed or handed on: libuv forgets it inside

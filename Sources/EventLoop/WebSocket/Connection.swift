@@ -70,6 +70,21 @@ public final class Connection {
     carrier?.finish(message.bytes, from: taken)
   }
 
+  /// Gives the connection up, so that another loop can take it with ``ConnectionHost/adopt(_:handler:)``. The handler hears
+  /// nothing any more, no end either, and this object is of no use any more.
+  /// - Returns: nil when it is closing, or is no WebSocket; then it stays as it was.
+  public func detach() -> DetachedSocket? {
+    guard var socket = carrier?.detach() else { return nil }
+    socket.remoteAddress = remoteAddress
+    socket.subprotocol = subprotocol
+    carrier = nil
+    handler = nil
+    return socket
+  }
+
+  /// Reads nothing more from the peer, or goes on with it. Frames that came before are kept. WebSockets only.
+  public func pause(_ isPaused: Bool) { carrier?.pause(isPaused) }
+
   func attach(_ carrier: any Carrier) { self.carrier = carrier }
 
   /// Called once by the carrier, from the loop, when it is gone.
@@ -93,12 +108,17 @@ protocol Carrier: AnyObject {
   func finish(_ bytes: [UInt8], from taken: Int)
   /// Since when a message of the peer is not whole.
   var incompleteSince: Double? { get }
+  /// Lets go of the socket for another loop, with what was not written or understood yet.
+  func detach() -> DetachedSocket?
+  func pause(_ isPaused: Bool)
 }
 
 extension Carrier {
   var directPath: DirectPath? { nil }
   func finish(_ bytes: [UInt8], from taken: Int) {}
   var incompleteSince: Double? { nil }
+  func detach() -> DetachedSocket? { nil }
+  func pause(_ isPaused: Bool) {}
 }
 
 /// Who is told what happens on a ``Connection``; always on the loop's thread.

@@ -17,6 +17,18 @@ struct Receipts {
     var count: Int {
       received.reduce(0) { $0 + $1.count - skipped.count(in: $1) }
     }
+
+    /// Takes numbers out that were sent to nobody.
+    mutating func leaveOut(_ numbers: Set<Int>) {
+      for span in received {
+        if span.count < numbers.count {
+          for number in span where numbers.contains(number) { skipped.insert(number) }
+        } else {
+          for number in numbers.filter(span.contains).sorted() { skipped.insert(number) }
+        }
+      }
+      displayed.removeAll(where: numbers.contains)
+    }
   }
 
   /// The channel's position when the subscription began.
