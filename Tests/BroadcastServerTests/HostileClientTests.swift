@@ -11,18 +11,20 @@ import Testing
 private func withHealthySurvivor(
   _ configure: (inout ServerFixture.Setup) throws -> Void = { _ in }, _ body: (ServerFixture) throws -> Void
 ) throws {
-  try withServer {
-    $0.definitions = [try unlimited("final")]
-    try configure(&$0)
-  } _: { server in
-    let witness = try SubscriberSocket(server, streamOf: "final")
-    _ = try witness.receive("subscribed")
-    try body(server)
-    let before = try server.report("final").seq
-    #expect(try server.send(.broadcast(to: "final")).status == 200)
-    while try witness.receive("message").seq != before + 1 {}
-    try server.waitForSubscribers(1, of: "final")
-    try waitUntil("the others to be gone") { try server.health().sessions == 1 }
+  for loops in loopCounts {
+    try withServer(loops: loops) {
+      $0.definitions = [try unlimited("final")]
+      try configure(&$0)
+    } _: { server in
+      let witness = try SubscriberSocket(server, streamOf: "final")
+      _ = try witness.receive("subscribed")
+      try body(server)
+      let before = try server.report("final").seq
+      #expect(try server.send(.broadcast(to: "final")).status == 200)
+      while try witness.receive("message").seq != before + 1 {}
+      try server.waitForSubscribers(1, of: "final")
+      try waitUntil("the others to be gone") { try server.health().sessions == 1 }
+    }
   }
 }
 
@@ -259,6 +261,23 @@ private func withHealthySurvivor(
     }
   }
 
+  @Test("whoever ends on another loop than it came to makes room as well", arguments: loopCounts)
+  func room(_ loops: Int) throws {
+    try withServer(loops: loops) {
+      $0.definitions = [try definition("final")]
+      $0.limits.connections = 12
+    } _: { server in
+      for round in 0..<5 {
+        let sessions = try (0..<10).map { _ in try SubscriberSocket(server, streamOf: "final") }
+        for session in sessions { _ = try session.receive("subscribed") }
+        try server.waitForSubscribers(10, of: "final")
+        if round % 2 == 0 { for session in sessions { session.socket.reset() } }
+        for session in sessions { session.socket.endWriting() }
+        try waitUntil("them to be gone") { try server.health().sessions == 0 }
+      }
+    }
+  }
+
   @Test("many bad tokens from an address are answered 429, unless they were checked before")
   func badTokens() throws {
     let keys = try Keys(subscribe: "token")
@@ -288,9 +307,11 @@ private func withHealthySurvivor(
 }
 
 @Suite struct GoodbyeTests {
-  @Test("sessions are parted with in waves, each with a time to come back, and closed with 1012")
-  func waves() throws {
-    let server = try ServerFixture { $0.definitions = [try definition("final")] }
+  @Test(
+    "sessions are parted with in waves, each with a time to come back, and closed with 1012",
+    arguments: loopCounts)
+  func waves(_ loops: Int) throws {
+    let server = try ServerFixture(loops: loops) { $0.definitions = [try definition("final")] }
     let count = 3 * Limits.sessionsPerWave
     let sessions = try (0..<count).map { _ in try SubscriberSocket(server, streamOf: "final") }
     for session in sessions { _ = try session.receive("subscribed") }
