@@ -265,7 +265,7 @@ private func withHealthySurvivor(
   func room(_ loops: Int) throws {
     try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
-      $0.limits.connections = 12
+      $0.limits.connections = 20
     } _: { server in
       for round in 0..<5 {
         let sessions = try (0..<10).map { _ in try SubscriberSocket(server, streamOf: "final") }
