@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct ShutDownTests {
-  @Test(arguments: loopCounts) func everyWebSocketIsClosedWith1001EveryStreamEndsAndTheLoopReturns(
+  @Test(arguments: loopCounts) func everyWebSocketIsClosedWith1012EveryStreamEndsAndTheLoopReturns(
     _ loops: Int
   ) throws {
     let server = try ServerFixture(loops: loops) { $0.definitions = [try definition("final")] }
@@ -33,8 +33,8 @@ import Testing
       ])
     try server.waitForSubscribers(3, of: "final")
     server.shutDown()
-    for subscriber in [stream, session] { #expect(try subscriber.closeCode() == 1001) }
-    #expect(client.output() == "1001\n")
+    for subscriber in [stream, session] { #expect(try subscriber.closeCode() == 1012) }
+    #expect(client.output() == "1012\n")
     #expect(events.output().contains("event: subscribed\n"))
     try server.waitForEnd()
     #expect(server.log.value.last == "info shutting down; 4 sessions are told")
@@ -69,7 +69,7 @@ import Testing
       #expect(answer.status == expected.1 && answer.reason == expected.2)
       #expect(answer.headers["connection"] == "close")
     }
-    #expect(try silent.closeCode() == 1001)
+    #expect(try silent.closeCode() == 1012)
     try server.waitForEnd()
   }
 
@@ -148,7 +148,7 @@ import Testing
       try publishAnEnd(server)
       server.shutDown()
       #expect(try subscriber.receive("message").seq == 1)
-      #expect(try subscriber.closeCode() == 1001)
+      #expect(try subscriber.closeCode() == 1012)
     }
     try withServer(loops: loops) {
       $0.store = { try SQLiteChannelStore(path: file) }

@@ -17,6 +17,8 @@ final class ServerFixture: @unchecked Sendable {
     var keys: String?
     var strictness: Set<ServerConfiguration.Strictness> = []
     var origins: Set<String>?
+    var limits = ServerLimits()
+    var handshakeSeconds = Limits.handshakeSeconds
     /// How many loops carry messages to subscribers.
     var loops = 1
     /// Where the development authority is; with it there is a port with TLS as well.
@@ -60,6 +62,8 @@ final class ServerFixture: @unchecked Sendable {
         configuration.keys = setup.keys
         configuration.strictness = setup.strictness
         configuration.origins = setup.origins
+        configuration.limits = setup.limits
+        configuration.handshakeSeconds = setup.handshakeSeconds
         configuration.loops = setup.loops
         setup.settings(&configuration)
         let server = try BroadcastServer(

@@ -68,6 +68,8 @@ public struct ServerConfiguration: Sendable, Hashable {
   public var keepAlive = KeepAlive(ping: Limits.pingSeconds, silence: Limits.silenceSeconds)
   /// Seconds for a whole request or handshake. No key of a configuration file: tests alone want another.
   public var handshakeSeconds = Limits.handshakeSeconds
+  /// What clients may use of the server.
+  public var limits = ServerLimits()
   /// What is logged.
   public var logLevel = ServerLog.Level.info
   /// How a line of the log looks.

@@ -1,9 +1,10 @@
 import BroadcastChannels
+import EventLoop
 import Foundation
 
 extension Setting {
   /// The settings of a server, in the order of the help.
-  public static let all: [Setting] = listening + access + rules + operating
+  public static let all: [Setting] = listening + access + rules + limits + operating
 
   private static let listening = [
     Setting(
@@ -87,6 +88,48 @@ extension Setting {
       "threads that carry messages to subscribers; with 1 there is no further thread", \.loops, .restart),
   ]
 
+  private static let limits = [
+    Setting(
+      key: "max-connections", form: .count(1...1_000_000),
+      standard: "what the limit on open files leaves, \(Limits.reservedDescriptors) less",
+      help: "connections in total; who comes beyond it is turned away", change: .restart,
+      take: { configuration, value in
+        guard let number = value.number.flatMap({ Int(exactly: $0) }), (1...1_000_000).contains(number) else {
+          return "a whole number from 1 to 1000000 was expected"
+        }
+        configuration.limits.connections = number
+        return nil
+      },
+      value: { $0.limits.connections.map { .number(Double($0)) } ?? .none }),
+    count(
+      "max-connections-per-address", 1...1_000_000, standard: String(Limits.connectionsPerAddress),
+      "connections from one address", \.limits.connectionsPerAddress, .restart),
+    rate(
+      "max-requests-per-address", "requests a second from one address, and five times as many at once",
+      \.limits.requestsPerAddress),
+    rate(
+      "max-frames-per-session", "frames a second of one WebSocket, and four times as many at once",
+      \.limits.framesPerSession),
+    Setting(
+      key: "unlimited-addresses", form: .list("LIST"), standard: "127.0.0.0/8,::1",
+      help:
+        "addresses and ranges that limits by address don't count, separated by commas: proxies; none for none",
+      change: .restart,
+      take: { configuration, value in
+        let texts = value.list ?? [""]
+        let ranges = texts == ["none"] ? [] : texts.map { AddressRange($0) }
+        guard !ranges.contains(nil), !texts.isEmpty else {
+          return "addresses and ranges such as 10.0.0.0/8, or \"none\", were expected"
+        }
+        configuration.limits.unlimitedAddresses = ranges.compactMap(\.self)
+        return nil
+      },
+      value: { configuration in
+        let ranges = configuration.limits.unlimitedAddresses.map(\.description)
+        return .list(ranges.isEmpty ? ["none"] : ranges)
+      }),
+  ]
+
   private static let operating = [
     choice("log-level", "the least important lines that are logged", \.logLevel, .reload),
     choice(
@@ -164,6 +207,21 @@ extension Setting {
         return nil
       },
       value: { .number(Double($0[keyPath: place])) })
+  }
+
+  private static func rate(_ key: String, _ help: String, _ place: Path<Double>) -> Setting {
+    let range = 1...1_000_000
+    return Setting(
+      key: key, form: .count(range), standard: JSONWriter.seconds(ServerConfiguration()[keyPath: place]),
+      help: help, change: .restart,
+      take: { configuration, value in
+        guard let number = value.number.flatMap({ Int(exactly: $0) }), range.contains(number) else {
+          return "a whole number from 1 to 1000000 was expected"
+        }
+        configuration[keyPath: place] = Double(number)
+        return nil
+      },
+      value: { .number($0[keyPath: place]) })
   }
 
   private static func seconds(_ key: String, _ standard: Double, _ help: String, _ place: Path<Double>)

@@ -30,7 +30,8 @@ final class DeliveryLoop {
     self.events = events
     host = ConnectionHost(loop: loop, options: options)
     fanOut = FanOut(loop: loop)
-    sweep = KeepAliveSweep(loop: loop, keepAlive: keepAlive)
+    sweep = KeepAliveSweep(
+      loop: loop, keepAlive: keepAlive, messageSeconds: options.handshakeTimeout)
     // The loop's end closes the mailbox, and lets go of this.
     loop.open(orders) { [self] orders in
       for order in orders { carryOut(order) }

@@ -1,3 +1,4 @@
+import BroadcastChannels
 import EventLoop
 
 /// A connection that is kept alive, and dropped when its peer is gone or reads nothing.
@@ -21,10 +22,13 @@ final class KeepAliveSweep {
   private var members: [any KeptAlive] = []
   private let loop: EventLoop
   private var keepAlive: KeepAlive
+  private let messageSeconds: Double
   private var timer: LoopTimer?
 
-  init(loop: EventLoop, keepAlive: KeepAlive) {
+  /// - Parameter messageSeconds: for how long a message may come in pieces.
+  init(loop: EventLoop, keepAlive: KeepAlive, messageSeconds: Double = Limits.handshakeSeconds) {
     self.loop = loop
+    self.messageSeconds = messageSeconds
     self.keepAlive = keepAlive
     begin()
   }
@@ -72,6 +76,10 @@ final class KeepAliveSweep {
       guard let connection = member.connection else { continue }
       if let since = member.stalledSince, now - since > keepAlive.silence {
         member.close(code: 1013, reason: "nothing was read for \(Int(keepAlive.silence)) seconds")
+        continue
+      }
+      if let since = connection.incompleteSince, now - since > messageSeconds {
+        member.close(code: 1008, reason: "a message was not whole within \(Int(messageSeconds)) seconds")
         continue
       }
       if connection.kind == .webSocket, now - connection.lastHeard > keepAlive.silence {

@@ -83,7 +83,7 @@ struct MessageLog {
   mutating func superseded(_ id: UniqueID) { records[id]?.outcome = .superseded }
 
   /// A subscriber received everything of a span but what was conflated away for it.
-  func acknowledge(_ sequences: ClosedRange<Int>, but skipped: Set<Int>) {
+  func acknowledge(_ sequences: ClosedRange<Int>, but skipped: SequenceRuns) {
     for sequence in Self.remembered(sequences) where !skipped.contains(sequence) {
       bySequence[sequence]?.acknowledged += 1
     }

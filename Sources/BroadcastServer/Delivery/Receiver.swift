@@ -223,6 +223,7 @@ final class Receiver: StreamHandler, Subscriber, KeptAlive {
 
   /// Closes the connection once everything that waits was sent.
   func closeWhenSent(code: UInt16, reason: String) {
+    guard connection != nil else { return }
     makeMore().farewell = (code, reason)
     sayFarewell()
   }
@@ -302,6 +303,9 @@ final class Receiver: StreamHandler, Subscriber, KeptAlive {
     switch connection.kind {
     case .webSocket: send(OutgoingBytes(webSocketText: frame.text))
     case .eventStream:
+      if case .goodbye(let retryIn) = frame {
+        return send(OutgoingBytes(raw: EventStreamText.retry(after: retryIn)))
+      }
       let name = if case .subscribed = frame { "subscribed" } else { "unsubscribed" }
       send(OutgoingBytes(raw: EventStreamText.event(name, id: nil, data: frame.text)))
     }

@@ -41,6 +41,10 @@ struct MetricFamily {
 
   // MARK: Requests
 
+  static let refusedClients = MetricFamily(
+    "touchline_clients_refused_total", .counter,
+    "Clients that were turned away by a limit: descriptors, connections, connections or requests of their address.",
+    labels: ["reason"])
   static let answers = MetricFamily(
     "touchline_provider_answers_total", .counter, "Answers to providers: HTTP requests and publish frames.",
     labels: ["status"])
@@ -130,7 +134,8 @@ struct MetricFamily {
 
   /// All of them, in the order of the answer.
   static let all = [
-    build, ready, uptime, connections, accepted, sessions, closings, subscriptions, channels, answers,
+    build, ready, uptime, connections, accepted, sessions, closings, subscriptions, channels, refusedClients,
+    answers,
     answering,
     publishes, refusedPublishes, pushes, refusedPushes, budgetLeft, budgetLimit, limited, exhausted,
     windowWaits,

@@ -82,6 +82,8 @@ final class Monitoring {
   }
 
   private func addRequests(to text: inout Exposition) {
+    let limits = Dictionary(uniqueKeysWithValues: ClientLimit.allCases.map { ($0.rawValue, 0) })
+    text.add(.refusedClients, limits.merging(metrics.refusedClients) { $1 })
     text.add(
       .answers, metrics.answers.sorted { $0.key < $1.key }.map { ([String($0.key)], Double($0.value)) })
     text.add(.answering, metrics.answering)

@@ -16,6 +16,8 @@ final class ServerMetrics {
   private(set) var refusedPushes: [String: Int] = [:]
   /// Answers of the provider API, and of publish frames, by status.
   private(set) var answers: [Int: Int] = [:]
+  /// Clients that were turned away, by the limit.
+  private(set) var refusedClients: [String: Int] = [:]
   /// Ended sessions by close code.
   private(set) var closings: [String: Int] = [:]
 
@@ -72,6 +74,9 @@ final class ServerMetrics {
   /// A timer came late.
   func late(seconds: Double) { loopLag.observe(max(0, seconds)) }
 
+  /// A client was turned away.
+  func refusedClient(_ limit: ClientLimit) { refusedClients[limit.rawValue, default: 0] += 1 }
+
   /// A session ended. Codes that clients make up count together.
   func sessionClosed(code: UInt16?) {
     let name = code.map { Self.closeCodes.contains($0) ? String($0) : "other" } ?? "none"
@@ -82,4 +87,11 @@ final class ServerMetrics {
   static let closeCodes: [UInt16] = [
     1000, 1001, 1002, 1003, 1005, 1006, 1007, 1008, 1009, 1011, 1012, 1013, 4001, 4003, 4004,
   ]
+}
+
+/// What turns a client away before anything else is looked at.
+enum ClientLimit: String, CaseIterable {
+  case descriptors, connections
+  case addressConnections = "address-connections"
+  case addressRequests = "address-requests"
 }

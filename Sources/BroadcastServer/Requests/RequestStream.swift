@@ -61,6 +61,11 @@ final class RequestStream: StreamHandler, RegisteredStream, KeptAlive {
 
   func close(code: UInt16, reason: String) { connection?.close(code: code, reason: reason) }
 
+  func sayGoodbye(retryIn: Double) {
+    connection?.send(OutgoingBytes(raw: EventStreamText.retry(after: retryIn)))
+    close(code: 1012, reason: "")
+  }
+
   func recheckAccess() {
     do throws(AnswerError) { try services.access.recheck(caller) } catch {
       close(code: 4003, reason: error.message)

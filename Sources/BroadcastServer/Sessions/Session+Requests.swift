@@ -33,6 +33,7 @@ extension Session {
         line?.acknowledge(acknowledgement, of: room.id)
       case .intent(let action):
         try access.checkSubscribing(to: room, by: caller)
+        try countIntent()
         try pass(action, intentID: frame.requestID?.text ?? "", to: room)
       case .listen:
         let more = makeMore()
@@ -104,6 +105,22 @@ extension Session {
     try checkSubscription(room)
     drop(room, isForgotten: true)
     send(.unsubscribed(channel: room.id.base64, reason: "requested", requestID: requestID?.text))
+  }
+
+  /// A pressed button goes to everybody who listens, so that one session could make the server send any number of frames.
+  private func countIntent() throws(AnswerError) {
+    let more = makeMore()
+    var bucket =
+      more.intents
+      ?? TokenBucket(
+        capacity: Limits.intentBurst, refillPerSecond: Limits.intentsPerSecond, now: hub.now)
+    defer { more.intents = bucket }
+    guard bucket.take(at: hub.now) else {
+      throw AnswerError(
+        Refusal(
+          .tooManyRequests, "a session passes on at most \(Int(Limits.intentsPerSecond)) intents a second",
+          retryAfter: bucket.secondsToNext(at: hub.now)))
+    }
   }
 
   private func pass(_ name: String, intentID: String, to room: ChannelRoom) throws(AnswerError) {

@@ -13,10 +13,14 @@ final class Session: ReceiverOwner, RegisteredStream, IntentListener, Registered
     var rooms: [ChannelID: ChannelRoom] = [:]
     var listening: [ChannelID: ChannelRoom] = [:]
     var cancelExpiry: (() -> Void)?
+    /// What is left of the pressed buttons that it may pass on.
+    var intents: TokenBucket?
     /// Where the initial subscription resumes.
     var since: StreamPosition?
 
-    var isNeeded: Bool { !rooms.isEmpty || !listening.isEmpty || cancelExpiry != nil }
+    var isNeeded: Bool {
+      !rooms.isEmpty || !listening.isEmpty || cancelExpiry != nil || intents != nil
+    }
   }
 
   let services: SessionServices
@@ -146,6 +150,12 @@ final class Session: ReceiverOwner, RegisteredStream, IntentListener, Registered
   func close(code: UInt16, reason: String) {
     isClosing = true
     line?.close(code: code, reason: reason)
+  }
+
+  func sayGoodbye(retryIn: Double) {
+    isClosing = true
+    line?.send(.goodbye(retryIn: retryIn))
+    line?.closeWhenSent(code: 1012, reason: ServerFrame.goodbyeReason(retryIn: retryIn))
   }
 
   // MARK: Access

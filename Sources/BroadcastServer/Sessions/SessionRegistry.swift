@@ -7,6 +7,8 @@ protocol RegisteredStream: AnyObject {
   /// A channel was deleted: nothing more will come of it.
   func deleted(_ room: ChannelRoom)
   func close(code: UInt16, reason: String)
+  /// The server ends: tells when to come back, and closes with 1012 once everything that waits was sent.
+  func sayGoodbye(retryIn: Double)
 }
 
 /// All sessions of a server.
@@ -37,7 +39,6 @@ final class SessionRegistry {
     for session in sessions { session.deleted(room) }
   }
 
-  func closeAll(code: UInt16, reason: String) {
-    for session in sessions { session.close(code: code, reason: reason) }
-  }
+  /// Those that there are now.
+  var all: [any RegisteredStream] { sessions }
 }

@@ -17,20 +17,31 @@ public final class HTTPServer: ConnectionHost {
   let service: any HTTPService
   private(set) var tls: TLSContext?
   private(set) var isClosing = false
+  private let gate: ConnectionGate
+  private var turnedAway = TurnedAway()
   private var listener: Listener?
   private var dateSecond: time_t = -1
   private var dateText = ""
 
   /// Listens at once; connections are accepted while the loop runs.
+  /// - Parameter gate: counts the connections; several ports may share one.
   /// - Throws: ``EventLoopError``.
-  public init(loop: EventLoop, options: ServerOptions, service: any HTTPService) throws {
+  public init(
+    loop: EventLoop, options: ServerOptions, gate: ConnectionGate = ConnectionGate(), service: any HTTPService
+  ) throws {
+    self.gate = gate
     self.service = service
     host = options.host
     tls = try options.tls.map { identity throws(EventLoopError) in try TLSContext(identity) }
     let accepted = Accepted()
     let listener = try Listener(
       loop: loop, host: options.host, port: options.port, backlog: options.backlog,
-      starved: { [weak service] in service?.noticed(.noDescriptors, from: "") }
+      starved: { descriptor in
+        accepted.server?.service.noticed(.noDescriptors, from: "")
+        guard let descriptor else { return }
+        guard let server = accepted.server else { return _ = Glibc.close(descriptor) }
+        server.turnAway(descriptor, lingers: false)
+      }
     ) { descriptor, address in
       guard let server = accepted.server else { return _ = Glibc.close(descriptor) }
       server.accept(descriptor, address)
@@ -68,20 +79,45 @@ public final class HTTPServer: ConnectionHost {
   override func loopEnds() {
     stopAccepting()
     super.loopEnds()
+    turnedAway.closeThose(before: .infinity)
   }
 
   private func accept(_ descriptor: Int32, _ address: String) {
     acceptedCount += 1
+    if let refusal = gate.enter(descriptor, from: NetworkAddress(address)) {
+      service.noticed(.tooManyConnections(refusal), from: refusal == .tooMany ? "" : address)
+      return turnAway(descriptor, lingers: true)
+    }
     if var size = options.sendBufferBytes {
       setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
     }
-    guard let wire = Wire(loop: loop, descriptor: descriptor) else {
+    guard let wire = Wire(loop: loop, descriptor: descriptor, gate: gate) else {
+      gate.leave(descriptor)
       Glibc.close(descriptor)
       return
     }
     let arrival = Arrival(wire, remoteAddress: address, server: self)
     add(arrival)
   }
+
+  override func checkAll() {
+    super.checkAll()
+    turnedAway.closeThose(before: loop.now)
+  }
+
+  private func turnAway(_ descriptor: Int32, lingers: Bool) {
+    let answer = tls == nil ? Self.full.head(length: Self.full.body.count, keepAlive: false, date: date) : []
+    turnedAway.add(
+      descriptor, answer.isEmpty ? [] : answer + Self.full.body, lingers: lingers, now: loop.now)
+  }
+
+  /// What a client in the clear is told that is one too many, whatever it was about to ask.
+  private static let full = HTTPResponse(
+    status: 503,
+    headers: [("content-type", "application/json"), ("retry-after", "5")],
+    body: Array(
+      "{\"reason\":\"ServiceUnavailable\",\"message\":\"there are too many connections; come back later\"}\n"
+        .utf8))
 
   // MARK: - For connections
 

@@ -92,6 +92,13 @@ public final class EventLoop {
     setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
   }
 
+  /// How many descriptors the process may have open.
+  public static var descriptorLimit: Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1_024 }
+    return Int(clamping: limit.rlim_cur)
+  }
+
   // MARK: - For the module
 
   /// Runs `job` in a later turn of the loop, never inside the caller.

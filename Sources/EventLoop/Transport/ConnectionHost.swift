@@ -47,7 +47,7 @@ public class ConnectionHost: LoopResource {
     webSockets = []
   }
 
-  private func checkAll() {
+  func checkAll() {
     let now = loop.now
     for connection in connections.values { connection.check(now) }
   }

@@ -52,6 +52,9 @@ public final class Connection {
   /// Sends a WebSocket ping between two messages. Nothing on an event stream.
   public func ping() { carrier?.ping() }
 
+  /// Since when, in ``EventLoop/now``, a message of the peer is not whole; nil when none is incomplete.
+  public var incompleteSince: Double? { carrier?.incompleteSince }
+
   /// Closes with a WebSocket close frame, after what is pending, within a few seconds even if the peer
   /// reads nothing. An event stream's body just ends. Idempotent.
   /// - Parameters:
@@ -103,6 +106,8 @@ protocol Carrier: AnyObject {
   var directPath: DirectPath? { get }
   /// Takes over what a direct write began: `bytes` from `taken` on.
   func finish(_ bytes: [UInt8], from taken: Int)
+  /// Since when a message of the peer is not whole.
+  var incompleteSince: Double? { get }
   /// Lets go of the socket for another loop, with what was not written or understood yet.
   func detach() -> DetachedSocket?
   func pause(_ isPaused: Bool)
@@ -111,6 +116,7 @@ protocol Carrier: AnyObject {
 extension Carrier {
   var directPath: DirectPath? { nil }
   func finish(_ bytes: [UInt8], from taken: Int) {}
+  var incompleteSince: Double? { nil }
   func detach() -> DetachedSocket? { nil }
   func pause(_ isPaused: Bool) {}
 }

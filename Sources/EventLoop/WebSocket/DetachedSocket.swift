@@ -11,6 +11,8 @@ import Glibc
 public struct DetachedSocket: @unchecked Sendable {
   let descriptor: Int32
   let tls: TLSSession?
+  /// Where it is counted.
+  let gate: ConnectionGate?
   /// What was to be written, from its first unwritten byte on.
   let output: [UInt8]
   /// What was read and not understood yet.
@@ -19,7 +21,10 @@ public struct DetachedSocket: @unchecked Sendable {
   var subprotocol: String?
 
   /// Closes it at once, without a word.
-  public func close() { Glibc.close(descriptor) }
+  public func close() {
+    gate?.leave(descriptor)
+    Glibc.close(descriptor)
+  }
 }
 
 extension ServerSocket {
@@ -33,7 +38,8 @@ extension ServerSocket {
     self.output = nil
     self.reader = nil
     let tls = wire.surrenderSession()
-    return DetachedSocket(descriptor: wire.surrender(), tls: tls, output: output, reader: reader)
+    return DetachedSocket(
+      descriptor: wire.surrender(), tls: tls, gate: wire.gate, output: output, reader: reader)
   }
 
   func pause(_ isPaused: Bool) {
@@ -63,7 +69,7 @@ extension ConnectionHost {
   /// - Returns: nil when the system refuses; the socket is closed then.
   @discardableResult
   public final func adopt(_ socket: DetachedSocket, handler: any StreamHandler) -> Connection? {
-    guard let wire = Wire(loop: loop, descriptor: socket.descriptor) else {
+    guard let wire = Wire(loop: loop, descriptor: socket.descriptor, gate: socket.gate) else {
       socket.close()
       return nil
     }

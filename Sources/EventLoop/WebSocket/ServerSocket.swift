@@ -45,6 +45,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   let wire: Wire
   unowned(unsafe) let server: ConnectionHost
   let path: DirectPath
+  private var allowance: InboundAllowance
   var reader: FrameReader?
   var output: Output?
   private var ending: Ending?
@@ -58,6 +59,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     self.wire = wire
     self.connection = connection
     self.server = server
+    allowance = InboundAllowance(server.options.inbound)
     let path = server.loop.directPaths.make(wire.descriptor, isSecure: wire.isSecure)
     self.path = path
     if let tls = wire.tls {
@@ -77,6 +79,8 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   // MARK: - Carrier
 
   var isOpen: Bool { ending == nil && !isOver }
+
+  var incompleteSince: Double? { reader.flatMap { $0.isIdle || isPaused ? nil : $0.began } }
 
   var directPath: DirectPath? { path }
 
@@ -236,9 +240,13 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     case .blocked: return
     case .ended, .failed: return abort()
     case .bytes(let count):
-      connection.lastHeard = server.loop.now
+      let now = server.loop.now
+      allowance.refill(after: now - connection.lastHeard, server.options.inbound)
+      connection.lastHeard = now
       let reader = self.reader ?? FrameReader(maxMessageBytes: server.options.maxMessageBytes)
+      if self.reader == nil { reader.began = now }
       self.reader = reader
+      allowance.bytes -= Float(count)
       reader.append(server.scratch.prefix(count))
       understand(reader)
     }
@@ -257,7 +265,13 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
 
   private func takeEvents(of reader: FrameReader) {
     do throws(FrameReader.Violation) {
-      while !isOver, !isPaused, ending?.isSettled != true, let event = try reader.next() { take(event) }
+      while !isOver, !isPaused, ending?.isSettled != true, isWithinRate(reader), let event = try reader.next()
+      {
+        if !reader.isInsideMessage { reader.began = connection.lastHeard }
+        take(event)
+      }
+      // What came last may have been fragments, which are no event.
+      if !isOver { _ = isWithinRate(reader) }
     } catch {
       // After our own close frame there is nothing more to say.
       if let ending { return ending.isSettled = true }
@@ -265,6 +279,18 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
       let deadline = server.loop.now + Self.closingSeconds
       begin(Ending(code: error.code, reason: error.reason, deadline: deadline, isSettled: true), body)
     }
+  }
+
+  /// Whoever sends more than a session may is closed. Fragments count as well, which make no event.
+  private func isWithinRate(_ reader: FrameReader) -> Bool {
+    allowance.frames -= Float(reader.takeFrameCount())
+    guard allowance.isExceeded, ending == nil else { return true }
+    let reason = allowance.frames < 0 ? "too many frames a second" : "too many bytes a second"
+    let deadline = server.loop.now + Self.closingSeconds
+    begin(
+      Ending(code: 1008, reason: reason, deadline: deadline, isSettled: true),
+      [0x03, 0xf0] + Array(reason.utf8))
+    return false
   }
 
   private func take(_ event: FrameReader.Event) {
