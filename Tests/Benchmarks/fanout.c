@@ -242,9 +242,11 @@ static int load(char **v) {
   uint64_t patience = 0;
   double us = 0, rate = 0;
   size_t measured = 0;
-  // After the measured time what is under way still has to arrive.
+  uint64_t seen = 0;
+  // After the measured time what is under way still has to arrive, as long as anything does.
   while (!is_over || (deliveries < published * n && now_ns() < patience)) {
     uint64_t t = now_ns();
+    if (deliveries != seen) { seen = deliveries; patience = t + 3000000000ull; }
     if (!is_measured && t >= warm) {
       is_measured = 1;
       cpu = cpu_ns(pid); counted = deliveries; first = t; sample_count = 0;
@@ -254,7 +256,7 @@ static int load(char **v) {
       rate = (deliveries - counted) / ((now_ns() - first) / 1e9);
       measured = sample_count;
       is_over = 1;
-      patience = now_ns() + 3000000000ull;
+      patience = t + 3000000000ull;
     }
     while (complete < published && arrived[complete] == (uint32_t)n) complete++;
     while (!is_over && published < most &&
@@ -280,6 +282,7 @@ static int load(char **v) {
     "\"published\":%llu,\"lost\":%lld,\"frame_bytes\":%llu}\n",
     n, w, us, rate, percentile(0.5), percentile(0.99), (unsigned long long)published, lost,
     (unsigned long long)frame_bytes);
+  if (lost) fprintf(stderr, "%lld of %llu messages were lost\n", lost, (unsigned long long)(published * n));
   return lost != 0;
 }
 

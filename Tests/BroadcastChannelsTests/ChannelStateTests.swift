@@ -80,6 +80,21 @@ import Testing
     #expect(later.change(since: kept.restarted(at: 600).checkpoint)?.forgetsAnswers == true)
   }
 
+  @Test("an outdated answer that a store still has takes nothing from the newer one to the same request id")
+  func outdated() throws {
+    let kept = try Kept(settings(policy: .none, rate: PublishRate(perSecond: nil, burst: nil)))
+    let id = try request()
+    try kept.store { try $0.publish("first", at: 0, request: id) }
+    // The channel forgets the first answer, and the store doesn't hear of it.
+    _ = try kept.stage.publish("tick", at: 600)
+    try kept.store { try $0.publish("second", at: 601, request: id) }
+    #expect(kept.state.answers.map(\.requestID) == [id, id])
+    let restarted = kept.restarted(at: 700)
+    kept.stage.channel = restarted
+    #expect(try kept.stage.publish("again", at: 1_200, request: id).isRepetition)
+    #expect(try !kept.stage.publish("anew", at: 1_201, request: id).isRepetition)
+  }
+
   @Test("the answers that are kept are the newest, and no more than the limit")
   func bound() throws {
     let kept = try Kept(settings(policy: .none, rate: PublishRate(perSecond: nil, burst: nil)))

@@ -107,7 +107,8 @@ struct ReloadTests {
   @Test("what can't change while the server runs is named")
   func restart() async throws {
     try await serve(#""ping-seconds": 20"#, ["final": Self.scores]) { served in
-      try served.configure(#""ping-seconds": 10, "strict": true, "environment": "production", "log-format": "json""#)
+      try served.configure(
+        #""ping-seconds": 10, "strict": true, "environment": "production", "log-format": "json""#)
       let line = try await served.reload("needs a restart")
       #expect(line.contains(" warning strict, environment: changed, and needs a restart"), "\(line)")
       try await served.server.program.notice("ping-seconds 20 -> 10, log-format text -> json")

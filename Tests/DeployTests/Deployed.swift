@@ -71,7 +71,8 @@ struct DeployedServer {
   ) async throws {
     self.folder = folder
     let file = folder.appendingPathComponent("touchline.json")
-    let members = [#""listen": "127.0.0.1:0""#, #""provider-listen": "127.0.0.1:0""#] + settings
+    let store = settings.contains { $0.hasPrefix("\"store\"") } ? [] : [#""store": "memory""#]
+    let members = [#""listen": "127.0.0.1:0""#, #""provider-listen": "127.0.0.1:0""#] + store + settings
     try "{\(members.joined(separator: ", "))}".write(to: file, atomically: true, encoding: .utf8)
     program = try Touchline.start(
       ["serve", "--config", file.path, "--tls-dir", folder.appendingPathComponent("tls").path] + options,

@@ -12,7 +12,7 @@ struct ReadinessTests {
       let name = isAbstract ? "@touchline-\(UUID())" : folder.appendingPathComponent("notify").path
       let manager = try NotifySocket(name)
       let file = folder.appendingPathComponent("touchline.json").path
-      try #"{"listen": "127.0.0.1:0", "provider-listen": "off"}"#.write(
+      try #"{"listen": "127.0.0.1:0", "provider-listen": "off", "store": "memory"}"#.write(
         toFile: file, atomically: true, encoding: .utf8)
       let program = try Touchline.start(
         ["serve", "--config", file], environment: ["NOTIFY_SOCKET": manager.name])

@@ -210,6 +210,7 @@ struct Simulation {
       "\(message.uniqueID) at \(message.priority.rawValue), \(payload.event) of \(payload.timestamp - 1_700_000_000)"
       + (payload.alert == nil ? "" : ", alert")
       + (message.expiration == .once ? "" : ", \(message.expiration)")
+      + (message.requestID.flatMap { requestIDs.firstIndex(of: $0) }.map { ", request \($0)" } ?? "")
   }
 
   // MARK: Time

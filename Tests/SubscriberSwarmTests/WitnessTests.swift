@@ -62,7 +62,8 @@ struct WitnessTests {
       "touchline-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
     let tls = isSecure ? ["--tls", "--tls-dir", folder.path] : []
-    let server = try Touchline.start(["serve", "--listen", "127.0.0.1:0", "--provider-listen", "off"] + tls)
+    let server = try Touchline.start(
+      ["serve", "--listen", "127.0.0.1:0", "--store", "memory", "--provider-listen", "off"] + tls)
     let port = try #require(try await server.lines(1)[0].split(separator: ":").last.flatMap { UInt16($0) })
     let authority = folder.appendingPathComponent("ca.pem").path
     let variables = [
@@ -117,7 +118,8 @@ struct WitnessTests {
       "touchline-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
     let server = try Touchline.start([
-      "serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--tls", "--tls-dir", folder.path,
+      "serve", "--listen", "127.0.0.1:0", "--store", "memory", "--provider-listen", "off",
+      "--tls", "--tls-dir", folder.path,
     ])
     let port = try #require(try await server.lines(1)[0].split(separator: ":").last.flatMap { UInt16($0) })
     // The system's authorities.

@@ -40,11 +40,16 @@ struct RequestHistory: Sendable {
   init() {}
 
   /// What a store kept, in the order of the numbers.
+  ///
+  /// A store may be slow to forget: it can have an answer whose time has passed beside the newer one to the same request id. The
+  /// newer one counts, with its own time.
   init(_ kept: [AnsweredRequest]) {
-    for answer in kept where answers.updateValue(answer, forKey: answer.requestID) == nil {
+    for answer in kept.reversed() where answers[answer.requestID] == nil {
+      answers[answer.requestID] = answer
       order.append((answer.number, answer.requestID, answer.at))
-      next = answer.number + 1
     }
+    order.reverse()
+    next = (order.last?.number ?? -1) + 1
   }
 
   /// The number of the oldest answer that is remembered; ``next`` when there is none.
