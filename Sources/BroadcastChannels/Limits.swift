@@ -50,6 +50,16 @@ public enum Limits {
   /// Bytes that go out to a subscriber in one write. Touchline: what a socket's buffer takes at once.
   public static let fanOutBytes = 65_536
 
+  /// Loops of a server. Touchline: far above the processors of any machine that a rehearsal needs.
+  public static let loops = 64
+  /// What the main loop orders of another one before it waits until that one has taken it. Touchline: a publisher that outruns a
+  /// loop's fan-out is held up, as on one loop, and the orders don't fill the memory.
+  public static let ordersPerLoop = 4_096
+  /// Frames of one client that wait for the main loop before its loop reads no more of them.
+  public static let forwardedFrames = 64
+  /// Deleted channels whose last deliveries are still counted, for the request log.
+  public static let closedLedgers = 64
+
   // MARK: Time
 
   /// Seconds for which a stored message waits at most. Apple: 8 hours.
@@ -121,6 +131,31 @@ public enum Limits {
 
   // MARK: Connections
 
+  /// Descriptors that connections leave to the store, the listeners, the log, and files that are read again.
+  public static let reservedDescriptors = 64
+  /// Connections from one address by default. Touchline: the subscribers of an office or a carrier share one; loopback,
+  /// where rehearsals and proxies come from, is free of it.
+  public static let connectionsPerAddress = 1_024
+  /// Requests a second from one address by default, and five times as many at once. Touchline: a provider that pushes to
+  /// each device by itself sends some thousand a second; each costs the server some 50 µs.
+  public static let requestsPerAddress: Double = 2_000
+  /// Bad credentials at once from one address. Touchline: a signature check costs 50 µs, a good sender has one bad token.
+  public static let badCredentialsPerAddress = 100
+  /// Bad credentials a second from one address, after that.
+  public static let badCredentialsRefill: Double = 5
+  /// Addresses whose requests are counted: some hundred bytes each.
+  public static let visitors = 16_384
+  /// Frames a second of one session by default, and four times as many at once. Touchline: one costs the server 5 to 20 µs;
+  /// the fastest publisher that waits for its answers sends less.
+  public static let framesPerSession: Double = 5_000
+  /// Bytes a second of one session, and four times as many at once: the frames above at the size of a broadcast don't come
+  /// every second.
+  public static let inboundBytesPerSession: Double = 8_388_608
+  /// Pressed buttons a second that one session passes on. Touchline: a person presses one, and everybody who listens hears it.
+  public static let intentsPerSecond: Double = 10
+  /// Pressed buttons at once.
+  public static let intentBurst: Double = 50
+
   /// Bytes of one frame that a client sends: a broadcast's body, its envelope, and room for white space.
   public static let inboundFrameBytes = 16_384
   /// Bytes of a request body that are kept: enough to tell 5,121 bytes from 5,120 and to answer politely.
@@ -142,6 +177,21 @@ public enum Limits {
   public static let pingSeconds: Double = 20
   /// Seconds given to connections to take their close frame at shutdown.
   public static let shutdownSeconds: Double = 3
+  /// Sessions that are parted with together at shutdown: some milliseconds of the loop.
+  public static let sessionsPerWave = 250
+  /// Waves in which they are parted with at most; beyond that the waves are larger.
+  public static let shutdownWaves = 40
+  /// Seconds that all the waves take: less than `shutdownSeconds`, so that the last one can answer its close frame.
+  public static let shutdownWaveSeconds: Double = 2
+  /// Seconds before which no session is asked to come back: a server that is started again needs some tenths.
+  public static let soonestReturnSeconds: Double = 0.5
+  /// Sessions a second that are asked to come back. Touchline: TLS handshakes and resumed subscriptions of as many take a
+  /// server less than its time.
+  public static let returnsPerSecond: Double = 1_000
+  /// Seconds over which sessions are asked to come back at most, whatever their number.
+  public static let returnSeconds: Double = 30
+  /// Seconds that a client waits at most because a server asked it to.
+  public static let longestRetryInSeconds: Double = 60
 
   // MARK: Request log
 

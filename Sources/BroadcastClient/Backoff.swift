@@ -1,3 +1,5 @@
+import BroadcastChannels
+
 /// How long to wait before trying again: exponential with full jitter, so that many clients that lost the same server
 /// do not come back together.
 ///
@@ -21,6 +23,17 @@ public struct Backoff: Sendable {
     let ceiling = min(cap, base * Double(1 << min(failures, 20)))
     failures += 1
     return Double.random(in: 0...ceiling, using: &generator)
+  }
+
+  /// The seconds to wait when the server has said how long: that, and a jitter of the first ceiling, because clients that
+  /// were told the same come from different places.
+  public mutating func next(
+    asked hint: Double?, using generator: inout some RandomNumberGenerator
+  ) -> Double {
+    guard let hint else { return next(using: &generator) }
+    failures = 0
+    let wanted = min(max(0, hint), Limits.longestRetryInSeconds)
+    return wanted + Double.random(in: 0...base, using: &generator)
   }
 
   /// Starts from the beginning after a success.

@@ -23,6 +23,8 @@ final class KeptSession: WebSocketClientHandler {
   private var watchdog: LoopTimer?
   private var backoff = Backoff()
   private var random = SystemRandomNumberGenerator()
+  /// When the server asked to be come back to, in seconds from its end.
+  private var retryIn: Double?
   private var hasConnected = false
   private var isClosed = false
 
@@ -71,7 +73,8 @@ final class KeptSession: WebSocketClientHandler {
       handler(.failed(RequestFailure(unreachable: problem, server)))
       return
     }
-    let wait = backoff.next(using: &random)
+    let wait = backoff.next(asked: retryIn, using: &random)
+    retryIn = nil
     handler(.lost(problem: problem, retryIn: wait))
     loop.schedule(after: wait) { [weak self] in self?.connect() }
   }
@@ -102,7 +105,11 @@ final class KeptSession: WebSocketClientHandler {
   func received(text: [UInt8], _ client: WebSocketClient) {
     guard !isClosed else { return }
     do throws(FrameError) {
-      if let frame = try ServerFrame.read(text) { handler(.frame(frame)) }
+      switch try ServerFrame.read(text) {
+      case .goodbye(let retryIn): self.retryIn = retryIn
+      case .some(let frame): handler(.frame(frame))
+      case nil: break
+      }
     } catch {
       if case .broken(let problem) = error { handler(.failed(RequestFailure(problem))) }
     }

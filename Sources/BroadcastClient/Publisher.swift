@@ -58,6 +58,8 @@ public final class Publisher: WebSocketClientHandler {
   private var hasConnected = false
   private var isClosed = false
   private var toldAt = -Double.infinity
+  /// When the server asked to be come back to, in seconds from its end.
+  private var retryIn: Double?
 
   /// Messages in flight at most, however much the server allows. With 1 each waits for the answer of the one before.
   public var maximumDepth = 256
@@ -202,7 +204,8 @@ public final class Publisher: WebSocketClientHandler {
     }
     let since = failingSince ?? loop.now
     failingSince = since
-    let wait = backoff.next(using: &random)
+    let wait = backoff.next(asked: retryIn, using: &random)
+    retryIn = nil
     guard hasConnected, loop.now + wait - since <= patience else {
       fail(RequestFailure(unreachable: problem, server))
       return
@@ -259,6 +262,7 @@ public final class Publisher: WebSocketClientHandler {
     case .error(let frame):
       answered(
         frame.requestID, .failure(RequestFailure(reason: frame.reason, "\(frame.reason): \(frame.message)")))
+    case .goodbye(let retryIn): self.retryIn = retryIn
     default: break
     }
   }

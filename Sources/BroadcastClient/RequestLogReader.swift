@@ -166,9 +166,10 @@ public final class RequestLogReader {
 
   private func reconnect(_ problem: String) {
     guard !isClosed else { return }
+    let asked = stream?.askedToRetry
     stream = nil
     guard hasConnected else { return fail(RequestFailure(unreachable: problem, server)) }
-    let wait = backoff.next(using: &random)
+    let wait = backoff.next(asked: asked, using: &random)
     tell(.disconnected(problem: problem, retryIn: wait))
     loop.schedule(after: wait) { [weak self] in self?.connect() }
   }

@@ -54,7 +54,8 @@ extension BroadcastServer {
     configuration.metricsToken = next.metricsToken
     service.local.origins = Origins(allowed: next.origins)
     service.local.monitoring.access = access
-    registry.use(next.keepAlive)
+    sweep.use(next.keepAlive)
+    hub.loops?.use(next.keepAlive)
     // Told whichever of the two levels shows it.
     log.setLowest(min(old.logLevel, next.logLevel))
     let changes = now.map { "\($0.key) \($0.value(old).plain) -> \($0.value(next).plain)" }

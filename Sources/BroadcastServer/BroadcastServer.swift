@@ -16,6 +16,7 @@ public final class BroadcastServer {
   let provider: HTTPServer?
   private let loop: EventLoop
   private let pushes: PushRegistry
+  let sweep: KeepAliveSweep
   private(set) var isStopping = false
   /// The keys in use; nil when none are checked.
   var keys: KeyRing?
@@ -48,7 +49,8 @@ public final class BroadcastServer {
     let keys = try configuration.keys.map { try KeyRing(folder: $0) }
     self.keys = keys
     definedAliases = Set(definitions.compactMap(\.alias))
-    access = AccessControl(configuration, keys: keys, now: environment.now)
+    let visitors = Visitors(configuration.limits.visitors)
+    access = AccessControl(configuration, keys: keys, visitors: visitors, now: environment.now)
     guard !access.isOpen || !configuration.isReachable || configuration.isOpenToAll else {
       throw OpenToAll(configuration)
     }
@@ -67,7 +69,15 @@ public final class BroadcastServer {
     }
     storage.start()
     if let conflict { throw conflict }
-    registry = SessionRegistry(loop: loop, keepAlive: configuration.keepAlive)
+    registry = SessionRegistry()
+    sweep = KeepAliveSweep(
+      loop: loop, keepAlive: configuration.keepAlive, messageSeconds: configuration.handshakeSeconds)
+    hub.deleted = { [registry] in registry.deleted($0) }
+    if configuration.loops > 1 {
+      hub.loops = try DeliveryLoops(
+        configuration.loops - 1, beside: loop, hub: hub, registry: registry,
+        options: Self.options(configuration, configuration.listen, nil), keepAlive: configuration.keepAlive)
+    }
     var random = environment.random
     let requests = RequestLog(
       epoch: StreamPosition.randomEpoch(using: &random), log: log, metrics: hub.metrics)
@@ -75,20 +85,21 @@ public final class BroadcastServer {
       metrics: hub.metrics, access: try MetricsAccess(configuration), hub: hub, registry: registry, log: log,
       startedAt: Date())
     let service = Service(
-      loop: loop, requests: requests,
+      loop: loop, requests: requests, visitors: visitors,
       provider: ProviderAPI(hub: hub, access: access, strictness: configuration.strictness),
       device: DeviceAPI(hub: hub, pushes: pushes, access: access, log: log),
       local: LocalAPI(
         services: SessionServices(
-          hub: hub, pushes: pushes, registry: registry, access: access, requests: requests),
+          hub: hub, pushes: pushes, registry: registry, sweep: sweep, access: access, requests: requests),
         monitoring: monitoring, origins: Origins(allowed: configuration.origins), startedAt: Date()),
       log: log)
+    let gate = configuration.limits.gate(openFiles: EventLoop.descriptorLimit)
     main = try HTTPServer(
       loop: loop,
       options: Self.options(
         configuration, configuration.listen, configuration.usesTLS ? try configuration.identity(log) : nil),
-      service: service)
-    provider = try Self.providerServer(loop, configuration, service, log)
+      gate: gate, service: service)
+    provider = try Self.providerServer(loop, configuration, gate, service, log)
     self.service = service
     for (name, server) in [("main", main), ("provider", provider)] {
       monitoring.ports.append((name, { [weak server] in server }))
@@ -170,17 +181,19 @@ public final class BroadcastServer {
     options.maxMessageBytes = Limits.inboundFrameBytes
     options.handshakeTimeout = configuration.handshakeSeconds
     options.subprotocols = ["touchline.v1"]
+    options.inbound = configuration.limits.inbound
     return options
   }
 
   private static func providerServer(
-    _ loop: EventLoop, _ configuration: ServerConfiguration, _ service: Service, _ log: ServerLog
+    _ loop: EventLoop, _ configuration: ServerConfiguration, _ gate: ConnectionGate, _ service: Service,
+    _ log: ServerLog
   ) throws -> HTTPServer? {
     guard let address = configuration.providerListen else { return nil }
     do {
       return try HTTPServer(
         loop: loop, options: options(configuration, address, try configuration.identity(log)),
-        service: service)
+        gate: gate, service: service)
     } catch  where !configuration.insistsOnProviderListen && !configuration.namesCertificates {
       log(
         .warning, .providerOff,
@@ -190,13 +203,10 @@ public final class BroadcastServer {
     }
   }
 
-  /// Lets out what waits in the windows, closes every connection with 1001, waits until they are gone, at most
+  /// Lets out what waits in the windows, parts with every session (see ``Goodbyes``), waits until they are gone, at most
   /// ``Limits/shutdownSeconds``, and stops the loop. A second call stops at once.
   public func shutDown() {
-    guard !isStopping else {
-      loop.stop()
-      return
-    }
+    guard !isStopping else { return stop() }
     isStopping = true
     log(.info, .stopping, "shutting down; \(registry.count) sessions are told")
     var hasBegun = false
@@ -214,15 +224,20 @@ public final class BroadcastServer {
     pushes.shutDown()
     main.stopAccepting()
     provider?.stopAccepting()
-    registry.stop()
-    registry.closeAll(code: 1001, reason: "the server is shutting down")
+    sweep.stop()
+    registry.sayGoodbye(on: loop)
     let deadline = loop.now + Limits.shutdownSeconds
     loop.schedule(after: 0, every: 0.01) { [self] in
       let isDrained = registry.count == 0 && (provider?.connectionCount ?? 0) == 0
       guard isDrained || loop.now >= deadline else { return }
       log.tellAllCounts()
-      loop.stop()
+      stop()
     }
+  }
+
+  private func stop() {
+    hub.loops?.stop()
+    loop.stop()
   }
 }
 

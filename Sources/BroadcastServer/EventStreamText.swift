@@ -20,7 +20,13 @@ enum EventStreamText {
   }
 
   /// How long a browser waits before it comes back, in milliseconds.
-  static let retry = Array("retry: 1000\n\n".utf8)
+  static let retry = retry(after: 1)
+
+  /// The same with another time: milliseconds, rounded up.
+  static func retry(after seconds: Double) -> [UInt8] {
+    Array("retry: \(Int((seconds * 1_000).rounded(.up)))\n\n".utf8)
+  }
+
   /// A comment: keeps the connection alive through proxies, and finds out that a peer is gone.
   static let keepAlive = Array(": keep-alive\n\n".utf8)
 }

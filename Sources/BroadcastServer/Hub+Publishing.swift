@@ -73,7 +73,7 @@ extension Hub {
     let sent = room.sentSoFar
     room.accepted(message, result.outcome, at: now)
     room.carryOut(result.effects)
-    let findings = diagnose(message.payload, in: room)
+    let findings = diagnose(message, in: room)
     return Publication(message, result, in: room, before: sent, budget: budget, findings: findings)
   }
 
@@ -89,7 +89,8 @@ extension Hub {
     isShuttingDown = true
     for room in rooms.values where room.channel.nextDeadline != nil { letOut(room) { $0.finish(at: now) } }
     writer.whenIdle { [self] in
-      for room in rooms.values { room.finishFanOut() }
+      for room in rooms.values { room.shard.finishFanOut() }
+      loops?.finishFanOut()
       done()
     }
   }
@@ -98,6 +99,12 @@ extension Hub {
     guard !room.isBeingDeleted else { return }
     let before = room.channel.checkpoint
     let effects = change(&room.channel)
+    guard room.channel.settings.storagePolicy == .latest else {
+      // As with what is published: waiting for the store, these would be overtaken, and who subscribes meanwhile would get what
+      // its position says that it has.
+      room.carryOut(effects)
+      return keep(room, since: before) { _ in }
+    }
     keep(room, since: before) { error in
       if error == nil { room.carryOut(effects) }
     }
@@ -165,14 +172,18 @@ extension Hub {
   // MARK: Diagnosis
 
   /// Finds what would go wrong with a payload on a device, and logs each kind once a channel.
-  private func diagnose(_ payload: Payload, in room: ChannelRoom) -> [Finding] {
+  private func diagnose(_ message: Message, in room: ChannelRoom) -> [Finding] {
+    let payload = message.payload
     let body = Array("{\"aps\":".utf8) + payload.aps + Array("}".utf8)
     let findings = PayloadDiagnosis.findings(body: body, definition: room.definition, now: now)
     for finding in findings where room.isFirst(finding) {
       log(
         .warning, .payload,
         "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(Redaction.text(finding.key)) \(Redaction.text(finding.message)) [\(finding.kind); further cases are not logged]",
-        ["channel": room.id.base64, "alias": room.channel.alias?.name, "kind": finding.kind])
+        [
+          "channel": room.id.base64, "alias": room.channel.alias?.name, "kind": finding.kind,
+          "request": message.requestID?.text,
+        ])
     }
     return findings
   }

@@ -38,25 +38,9 @@ public struct HubEnvironment {
   }
 }
 
-/// Who receives a channel: a session with a connection behind it.
-protocol Subscriber: AnyObject {
-  /// What deliveries may be written to directly.
-  var connection: Connection? { get }
-  /// Takes a delivery, now or when the connection has room again.
-  func deliver(_ broadcast: Broadcast)
-  /// Takes what a pass has from a number on. The socket took the first `taken` bytes of it already.
-  func deliver(_ pass: FanOutPass, from next: Int, taken: Int)
-  /// Its place in the room's table has changed.
-  func moved(to place: Int, in room: ChannelRoom)
-  /// The channel was deleted: nothing more will come.
-  func channelDeleted(_ room: ChannelRoom)
-}
-
 /// Who hears of pressed buttons: a session of the channel's publisher.
 protocol IntentListener: AnyObject {
   func hear(_ intent: IntentFrame)
-  /// The channel was deleted: nothing more will come.
-  func channelDeleted(_ room: ChannelRoom)
 }
 
 /// Holds the channels and carries messages from publishers to subscribers.
@@ -65,7 +49,12 @@ protocol IntentListener: AnyObject {
 /// deliveries to the fan-out. It is used from one thread, the loop's.
 final class Hub {
   var environment: HubEnvironment
+  /// To the main loop's own subscribers.
   let fanOut: FanOut
+  /// The loops that have the other subscribers; nil with one loop alone.
+  var loops: DeliveryLoops?
+  /// Told of a channel that was deleted.
+  var deleted: (ChannelRoom) -> Void = { _ in }
   let writer: StoreWriter
   /// What is counted of everything that happens here.
   let metrics = ServerMetrics()
@@ -172,6 +161,7 @@ final class Hub {
       if let alias = room.definition.alias { aliases[alias] = nil }
       roomsOfApp[room.channel.settings.app]?.removeAll { $0 === room }
       room.close()
+      deleted(room)
       log(
         .info, .channelDeleted,
         "channel \(room.channel.id)\(room.definition.alias.map { " (\($0))" } ?? "") deleted",
@@ -229,6 +219,9 @@ final class Hub {
     let hint = name.contains { " %".contains($0) } ? "; in a URL, percent-encode + / =" : ""
     throw Refusal(.badChannelID, "\"\(name)\" is no channel id (base64 with padding) and no alias\(hint)")
   }
+
+  /// The channel with this id, if there is one.
+  func room(_ id: ChannelID) -> ChannelRoom? { rooms[id] }
 
   /// The channel with this id or alias, if there is one.
   func knownRoom(_ name: String) -> ChannelRoom? {

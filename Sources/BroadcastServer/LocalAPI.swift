@@ -34,6 +34,15 @@ struct LocalAPI {
       case .channel: ["GET", "HEAD", "DELETE"]
       }
     }
+
+    /// Whether an answer has what is counted on every loop.
+    var tellsCounts: Bool {
+      switch self {
+      case .channel, .message, .push, .requests: true
+      case .probe(let probe): probe == .metrics
+      case .root, .channels, .stream, .session: false
+      }
+    }
   }
 
   private static func route(_ segments: [Substring]) -> Route? {
@@ -58,6 +67,13 @@ struct LocalAPI {
 
   /// Answers a request, or begins an event stream.
   func answer(_ request: HTTPRequest, segments: [Substring], _ exchange: HTTPExchange) {
+    guard let loops = services.loops, Self.route(segments)?.tellsCounts == true else {
+      return answerNow(request, segments: segments, exchange)
+    }
+    loops.settle { answerNow(request, segments: segments, exchange) }
+  }
+
+  private func answerNow(_ request: HTTPRequest, segments: [Substring], _ exchange: HTTPExchange) {
     do throws(AnswerError) {
       guard let route = Self.route(segments) else { throw notFound(segments) }
       guard route.methods.contains(request.method) else {
@@ -138,8 +154,8 @@ struct LocalAPI {
       try origins.check(request)
       switch Self.route(segments) {
       case .session:
-        return .accept(session(request, by: try access.caller(of: request)))
-      case .stream(let name): return .accept(try session(request, name))
+        return .accept(session(request, by: try access.caller(of: request)).makeReceiver())
+      case .stream(let name): return .accept(try session(request, name).makeReceiver())
       default:
         throw AnswerError(
           status: 404, reason: "BadPath",
@@ -162,7 +178,7 @@ struct LocalAPI {
           "this is a stream: connect a WebSocket, or ask with \"Accept: text/event-stream\" (curl -N does, and EventSource in a browser)"
       )
     }
-    begin(try session(request, name), request, exchange)
+    begin(try session(request, name).makeReceiver(), request, exchange)
   }
 
   private func begin(_ stream: any StreamHandler, _ request: HTTPRequest, _ exchange: HTTPExchange) {
@@ -242,9 +258,7 @@ struct LocalAPI {
     let next =
       query.after.map { requests.next(after: $0) }
       ?? requests.first(ofNewest: query.limit, taking: query.filter)
-    let stream = RequestStream(
-      log: requests, registry: registry, environment: hub.environment, access: access, caller: caller,
-      filter: query.filter, next: next)
+    let stream = RequestStream(services, caller: caller, filter: query.filter, next: next)
     begin(stream, request, exchange)
   }
 

@@ -228,8 +228,15 @@ final class PushRegistry {
       record?.outcome = step.outcome
       guard let delivery = step.delivery else { continue }
       record?.sentAt = delivery.sent
-      entry.device?.push(
-        OutgoingPush(delivery, token: entry.token, inbox: entry.inbox.id, record: record))
+      entry.device?.push(OutgoingPush(delivery, token: entry.token, inbox: entry.inbox.id))
+    }
+  }
+
+  /// What became of a push on its device's connection.
+  func pushed(_ id: UniqueID, _ fate: PushFate) {
+    switch fate {
+    case .written: records[id]?.isWritten = true
+    case .superseded: records[id]?.outcome = .superseded
     }
   }
 

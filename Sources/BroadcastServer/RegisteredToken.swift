@@ -12,17 +12,17 @@ protocol RegisteredDevice: AnyObject {
 }
 
 /// One push on its way to its device.
-final class OutgoingPush {
+struct OutgoingPush: Sendable {
+  let uniqueID: UniqueID
   /// What it is conflated by while the connection is slow.
   let inbox: ChannelID
   /// Alerts, starts and ends are never conflated away.
   let isIrreplaceable: Bool
-  let record: PushRecord?
   let frame: OutgoingBytes
 
-  init(_ delivery: Delivery, token: PushToken, inbox: ChannelID, record: PushRecord?) {
+  init(_ delivery: Delivery, token: PushToken, inbox: ChannelID) {
+    uniqueID = delivery.message.uniqueID
     self.inbox = inbox
-    self.record = record
     isIrreplaceable = delivery.message.payload.isIrreplaceable
     frame = OutgoingBytes(webSocketText: ServerFrame.push(PushFrame(delivery, token: token)).text)
   }

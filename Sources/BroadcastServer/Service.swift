@@ -5,16 +5,18 @@ import EventLoop
 final class Service: HTTPService {
   private let loop: EventLoop
   private let requests: RequestLog
+  private let visitors: Visitors
   private let provider: ProviderAPI
   private let device: DeviceAPI
   var local: LocalAPI
   private let log: ServerLog
 
   init(
-    loop: EventLoop, requests: RequestLog, provider: ProviderAPI, device: DeviceAPI, local: LocalAPI,
-    log: ServerLog
+    loop: EventLoop, requests: RequestLog, visitors: Visitors, provider: ProviderAPI, device: DeviceAPI,
+    local: LocalAPI, log: ServerLog
   ) {
     self.loop = loop
+    self.visitors = visitors
     self.requests = requests
     self.provider = provider
     self.device = device
@@ -26,10 +28,17 @@ final class Service: HTTPService {
     let (level, event): (ServerLog.Level, LogEvent) =
       switch trouble {
       case .noDescriptors: (.warning, .noDescriptors)
+      case .tooManyConnections: (.warning, .tooManyConnections)
       case .handshakeFailed: (.info, .handshakeFailed)
       case .notSecure: (.info, .notSecure)
       case .sessionEnded: (.info, .sessionEnded)
       }
+    switch trouble {
+    case .noDescriptors: provider.hub.metrics.refusedClient(.descriptors)
+    case .tooManyConnections(.tooMany): provider.hub.metrics.refusedClient(.connections)
+    case .tooManyConnections(.tooManyFromAddress): provider.hub.metrics.refusedClient(.addressConnections)
+    default: break
+    }
     // Whoever makes trouble on purpose comes from many addresses.
     log(
       level, event, "\(trouble)", ["remote": remoteAddress.isEmpty ? nil : remoteAddress], key: "\(trouble)")
@@ -37,7 +46,10 @@ final class Service: HTTPService {
 
   func respond(to request: HTTPRequest, _ exchange: HTTPExchange) {
     let segments = Self.segments(request)
-    if ProviderAPI.owns(segments) {
+    if let refusal = refusal(of: request) {
+      exchange.answer(
+        ProviderAPI.owns(segments) ? refusal.providerResponse : LocalAPI.response(refusal))
+    } else if ProviderAPI.owns(segments) {
       let logged = LoggedRequest(request, at: provider.hub.now, clock: loop.now)
       if DeviceAPI.owns(segments) {
         finish(device.answer(request, segments: segments), request, logged, exchange)
@@ -46,6 +58,23 @@ final class Service: HTTPService {
       }
     } else {
       local.answer(request, segments: segments, exchange)
+    }
+  }
+
+  /// Who asks too often is answered before anything is looked at, and isn't in the request log: it would be full of that.
+  private func refusal(of request: HTTPRequest) -> AnswerError? {
+    do throws(Visitors.Refusal) {
+      try visitors.asked(from: request.peer.address, at: provider.hub.now)
+      return nil
+    } catch {
+      provider.hub.metrics.refusedClient(.addressRequests)
+      if error.isNews {
+        log(
+          .warning, .tooManyRequests,
+          "\(request.peer.remoteAddress) asks too often, and is answered 429 for a while",
+          ["remote": request.peer.remoteAddress], key: "")
+      }
+      return AnswerError(Refusal(error, "too many requests come"))
     }
   }
 
@@ -63,7 +92,8 @@ final class Service: HTTPService {
   }
 
   func upgrade(_ request: HTTPRequest) -> UpgradeDecision {
-    local.upgrade(request, segments: Self.segments(request))
+    if let refusal = refusal(of: request) { return .refuse(LocalAPI.response(refusal)) }
+    return local.upgrade(request, segments: Self.segments(request))
   }
 
   /// The path's segments before percent-decoding, so that an encoded slash stays inside its segment.

@@ -27,6 +27,8 @@ public enum ServerFrame: Sendable {
   case push(PushFrame)
   /// A push was acknowledged.
   case pushAcknowledged(token: PushToken, uniqueID: String, requestID: String?)
+  /// The server ends: come back in so many seconds.
+  case goodbye(retryIn: Double)
   /// A push token is no longer this session's.
   case unregistered(token: PushToken, reason: UnregisteredReason, requestID: String?)
 }
@@ -222,6 +224,8 @@ extension ServerFrame {
         "type": "\"unsubscribed\"", "channel": JSONWriter.quoted(channel),
         "reason": JSONWriter.quoted(reason), "request-id": requestID.map(JSONWriter.quoted),
       ])
+    case .goodbye(let retryIn):
+      JSONWriter.object(["type": "\"goodbye\"", "retry-in": JSONWriter.seconds(retryIn)])
     case .registered(let frame): frame.json
     case .push(let frame): frame.json
     case .pushAcknowledged(let token, let uniqueID, let requestID):
@@ -235,6 +239,11 @@ extension ServerFrame {
         "reason": JSONWriter.quoted(reason.rawValue), "request-id": requestID.map(JSONWriter.quoted),
       ])
     }
+  }
+
+  /// The close reason that follows ``goodbye(retryIn:)``.
+  public static func goodbyeReason(retryIn: Double) -> String {
+    "the server is shutting down; come back in \(JSONWriter.seconds(retryIn)) s"
   }
 
   /// A delivery as a frame.
@@ -311,6 +320,9 @@ extension ServerFrame {
     case "unsubscribed":
       guard let channel else { throw incomplete("unsubscribed") }
       return .unsubscribed(channel: channel, reason: root["reason"]?.string ?? "", requestID: requestID)
+    case "goodbye":
+      guard let retryIn = root["retry-in"].flatMap(finite), retryIn >= 0 else { throw incomplete("goodbye") }
+      return .goodbye(retryIn: retryIn)
     case "registered":
       guard let frame = RegisteredFrame(root, requestID: requestID) else { throw incomplete("registered") }
       return .registered(frame)

@@ -53,7 +53,8 @@ for where, key in (("Error", "reason"), ("Unsubscribed", "reason"), ("Published"
     documented |= {(where, value) for value in schemas[where]["properties"][key]["enum"]}
 for where in ("Subscribed", "Unsubscribed", "Acknowledged", "Published", "Message", "Error", "Quota", "Listening",
               "IntentAccepted", "Intent", "Subscribe", "Unsubscribe", "Ack", "Publish", "SendIntent", "Listen",
-              "Register", "Rotate", "Unregister", "AckPush", "Registered", "Unregistered", "PushAcknowledged", "Push"):
+              "Register", "Rotate", "Unregister", "AckPush", "Registered", "Unregistered", "PushAcknowledged", "Push",
+              "Goodbye"):
     documented |= {(where, f"has {name}") for name in schemas[where]["properties"]}
 
 
@@ -612,6 +613,18 @@ async def silent_readers():
     for channel, connection in silent.items():
         code = await in_thread(close_code, connection)
         report.check(code == 1001, channel, f"a silent client got {code}")
+        report.seen.add((channel, f"close {code}"))
+
+
+async def endless_frames():
+    """A frame that is begun and never ends is not waited for."""
+    begun = {channel: raw_web_socket(channel, "endless", port) for channel in ("session", "channel")}
+    for connection in begun.values():
+        connection.sendall(bytes([0x81, 0x85, 0, 0, 0, 0]) + b"{")
+    for channel, connection in begun.items():
+        code = await in_thread(close_code, connection)
+        report.check(code == 1008, channel, f"half a frame got {code}")
+        report.seen.add((channel, f"close {code}"))
 
 
 def guarded_channels():
@@ -712,8 +725,8 @@ async def trouble(*waiting):
     one = await Client.open("channel", "stored", on=troubled)
     events = EventStream("stored", on=troubled)
     shut_down()
-    await client.closes(1001)
-    await one.closes(1001)
+    await client.closes(1012)
+    await one.closes(1012)
     events.expect("subscribed")
     while events.block():
         pass
@@ -743,7 +756,8 @@ async def main():
     # These take seconds of waiting: meanwhile everything else happens.
     begun = asyncio.Event()
     guarded_channels()
-    waiting = [asyncio.create_task(stalled_readers(begun)), asyncio.create_task(silent_readers()),
+    define("endless")
+    waiting = [asyncio.create_task(endless_frames()), asyncio.create_task(stalled_readers(begun)), asyncio.create_task(silent_readers()),
                asyncio.create_task(ended_tokens())]
     await begun.wait()
     define("plain")

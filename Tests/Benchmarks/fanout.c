@@ -9,87 +9,24 @@
 //
 // Loopback only. SKIP is how many frames a subscriber gets before its first message. Every message must reach every
 // subscriber, counted; the process ends with 1 when one is missing.
-#include "stream.h"
-#include "measure.h"
-#include <fcntl.h>
+#include "client.h"
 
 static int is_resuming, resumed;
 
-#ifdef FANOUT_TLS
-static SSL_CTX *context;
-static SSL_SESSION *first_session;
-
-static void make_context(void) {
-  context = SSL_CTX_new(TLS_client_method());
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_set_alpn_protos(context, (const uint8_t *)"\x08http/1.1", 9);
-}
-
-static void secure(struct stream *s) {
-  stream_secure(s, context, 0);
-  if (first_session) SSL_set_session(s->ssl, first_session);
-}
-
 // After its first frame: the ticket is here by then.
+#ifdef FANOUT_TLS
 static void settled(struct stream *s) {
   resumed += SSL_session_reused(s->ssl);
   if (is_resuming && !first_session) first_session = SSL_get1_session(s->ssl);
 }
 #else
-static void make_context(void) {}
-static void secure(struct stream *s) { (void)s; }
 static void settled(struct stream *s) { (void)s; }
 #endif
-
-static struct stream dial(int port, int nonblocking) {
-  struct stream s = {.fd = socket(AF_INET, SOCK_STREAM | (nonblocking ? SOCK_NONBLOCK : 0), 0)};
-  int on = 1;
-  if (s.fd < 0) die("socket");
-  setsockopt(s.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  struct sockaddr_in a = loopback(port);
-  if (connect(s.fd, (void *)&a, sizeof a) < 0 && errno != EINPROGRESS) die("connect");
-  secure(&s);
-  return s;
-}
-
-static int request(char *to, size_t size, const char *path) {
-  return snprintf(to, size,
-    "GET %s HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
-    "Sec-WebSocket-Protocol: touchline.v1\r\n\r\n", path);
-}
 
 // ---- load ----
 
 enum { CONNECTING, SHAKING, ASKED, READY };
 struct subscriber { struct stream stream; uint32_t frames; uint64_t left; uint8_t head[16]; uint8_t held; uint8_t state; };
-
-static int client_frame(uint8_t *to, const char *text) {
-  size_t l = strlen(text);
-  to[0] = 0x81; to[1] = 0x80 | 126; to[2] = l >> 8; to[3] = l;
-  memset(to + 4, 0, 4);
-  memcpy(to + 8, text, l);
-  return 8 + l;
-}
-
-static int publish_text(char *to, size_t size, int pad, const char *channel) {
-  static char filler[65536];
-  memset(filler, 'x', pad);
-  filler[pad] = 0;
-  if (!channel) return snprintf(to, size, "{\"pad\":\"%s\"}", filler);
-  return snprintf(to, size,
-    "{\"type\":\"publish\",\"channel\":\"%s\",\"priority\":10,\"expiration\":0,\"aps\":{\"timestamp\":%ld,"
-    "\"event\":\"update\",\"content-state\":{\"pad\":\"%s\"}}}", channel, (long)time(0), filler);
-}
-
-static void write_all(struct stream *to, const void *bytes, size_t count) {
-  for (size_t sent = 0; sent < count;) {
-    ssize_t s = stream_send(to, (const char *)bytes + sent, count - sent);
-    if (s < 0 && errno != EAGAIN && errno != EINTR) die("send");
-    if (s > 0) sent += s;
-  }
-}
 
 #define MESSAGES (1 << 20)
 static uint64_t sent_at[MESSAGES];

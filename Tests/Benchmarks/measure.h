@@ -8,13 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
-static uint64_t now_ns(void) {
+static inline uint64_t now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-static uint64_t cpu_ns(int pid) {
+static inline uint64_t cpu_ns(int pid) {
   char path[128];
   snprintf(path, sizeof path, "/proc/%d/task", pid);
   DIR *d = opendir(path);
@@ -30,7 +30,7 @@ static uint64_t cpu_ns(int pid) {
   return sum;
 }
 
-static long rss_bytes(int pid) {
+static inline long rss_bytes(int pid) {
   char path[64];
   long total = 0, resident = 0;
   snprintf(path, sizeof path, "/proc/%d/statm", pid);
@@ -43,12 +43,12 @@ static uint32_t *samples;
 static size_t sample_count;
 #define SAMPLES (1 << 22)
 
-static int compare(const void *a, const void *b) {
+static inline int compare(const void *a, const void *b) {
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   return x < y ? -1 : x > y;
 }
 
-static double percentile(double p) {
+static inline double percentile(double p) {
   return sample_count ? samples[(size_t)(p * (sample_count - 1))] / 1000.0 : 0;
 }
 

@@ -9,7 +9,7 @@ build_programs() {
   need_compiler
   local program libraries=()
   [ -z "$tls" ] || libraries=(-DFANOUT_TLS -lssl -lcrypto)
-  for program in fanout floor; do
+  for program in fanout floor spread; do
     "$compiler" -O2 -Wall -Wextra -o "$work/$program" "Tests/Benchmarks/$program.c" "${libraries[@]}"
   done
 }
@@ -37,10 +37,26 @@ start() {
   if [ "$kind" = floor ]; then
     (pin 0 "$@" "$work/floor" "$port") &
   else
-    (pin 0 "$@" "$TOUCHLINE" serve --listen "127.0.0.1:$port" ${tls:+--tls --tls-dir "$work/tls"} --provider-listen off \
-      --store memory --channels "$work/channels" --log-level error >"$work/address") &
+    (serve 1 pin 0 "$@") &
   fi
-  server=$!
+  wait_for_port "$kind" $!
+}
+# start_loops LOOPS: on all processors
+start_loops() {
+  port=$((20000 + RANDOM % 10000))
+  (serve "$1" exec) &
+  wait_for_port touchline $!
+}
+# serve LOOPS COMMAND …: the command runs the server
+serve() {
+  local loops=$1
+  shift
+  "$@" "$TOUCHLINE" serve --listen "127.0.0.1:$port" ${tls:+--tls --tls-dir "$work/tls"} --provider-listen off \
+    --store memory --channels "$work/channels" --loops "$loops" --log-level error >"$work/address"
+}
+wait_for_port() {
+  local kind=$1
+  server=$2
   for _ in $(seq 300); do
     kill -0 "$server" 2>/dev/null || break
     (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return

@@ -19,8 +19,10 @@ import Testing
     return numbers
   }
 
-  @Test func aSubscriberThatReadsNothingMissesOnlyPlainUpdatesAndDisturbsNobody() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func aSubscriberThatReadsNothingMissesOnlyPlainUpdatesAndDisturbsNobody(
+    _ loops: Int
+  ) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try unlimited("final")]
     } _: { server in
       let slow = try SubscriberSocket(server, streamOf: "final", receiveBuffer: 4_096)
@@ -44,8 +46,9 @@ import Testing
     }
   }
 
-  @Test func aSubscriberThatReadsSlowlyGetsTheEndAlthoughTheChannelIsDeletedRightAfterIt() throws {
-    try withServer {
+  @Test(arguments: loopCounts)
+  func aSubscriberThatReadsSlowlyGetsTheEndAlthoughTheChannelIsDeletedRightAfterIt(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try unlimited("final")]
     } _: { server in
       let slow = try SubscriberSocket(server, streamOf: "final", receiveBuffer: 4_096)
@@ -65,8 +68,10 @@ import Testing
     }
   }
 
-  @Test func aSubscriberThatReadsNothingIsClosedWith1013BeyondTheBound() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func aSubscriberThatReadsNothingIsClosedWith1013BeyondTheBound(_ loops: Int)
+    throws
+  {
+    try withServer(loops: loops) {
       $0.definitions = [try unlimited("final")]
     } _: { server in
       let slow = try SubscriberSocket(server, streamOf: "final", receiveBuffer: 4_096)
@@ -90,8 +95,8 @@ import Testing
 }
 
 @Suite struct KeepAliveTests {
-  @Test func aSilentPeerIsDroppedAndOneThatAnswersPingsStays() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func aSilentPeerIsDroppedAndOneThatAnswersPingsStays(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
       $0.keepAlive = KeepAlive(ping: 0.1, silence: 0.4)
     } _: { server in
@@ -115,8 +120,8 @@ import Testing
     }
   }
 
-  @Test func aPythonClientStaysByItself() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func aPythonClientStaysByItself(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
       $0.keepAlive = KeepAlive(ping: 0.1, silence: 0.4)
     } _: { server in

@@ -36,6 +36,9 @@ import Testing
     #expect(configuration.store == "channels.sqlite" && configuration.channels == "Channels")
     #expect(configuration.keepAlive.ping == 0.5 && configuration.keepAlive.silence == 2)
     #expect(configuration.logLevel == .debug)
+    try configuration.read(file: Array(#"{"loops":3}"#.utf8))
+    #expect(configuration.loops == 3)
+    #expect((1...Limits.loops).contains(ServerConfiguration().loops))
     try configuration.read(file: Array(#"{"store":"memory"}"#.utf8))
     #expect(configuration.store == nil && configuration.listen.port == 9_000)
   }
@@ -89,6 +92,9 @@ import Testing
     (#"{"silence-seconds":"60"}"#, "silence-seconds: is the string"),
     (#"{"ping-seconds":60,"silence-seconds":4}"#, "a peer must be pinged before its silence counts"),
     (#"{"ping-seconds":60}"#, "a peer must be pinged before its silence counts"),
+    (#"{"loops":0}"#, "loops: is the number 0; a whole number from 1 to 64 was expected"),
+    (#"{"loops":65}"#, "from 1 to 64"), (#"{"loops":1.5}"#, "from 1 to 64"),
+    (#"{"loops":"2"}"#, "from 1 to 64"),
     (#"{"log-level":"loud"}"#, "log-level: "), (#"{"tls":"yes"}"#, "true or false was expected"),
     (#"{"provider-listen":"a:b"}"#, "\"off\" or HOST:PORT was expected"),
     (#"{"keys":""}"#, "the path of a folder"),

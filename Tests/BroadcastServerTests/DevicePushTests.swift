@@ -9,9 +9,10 @@ import Testing
     return try #require(answer.headers["touchline-outcome"])
   }
 
-  @Test("a push reaches the device byte for byte, under the sender's and the server's ids")
-  func delivery() throws {
-    try withServer { server in
+  @Test(
+    "a push reaches the device byte for byte, under the sender's and the server's ids", arguments: loopCounts)
+  func delivery(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let device = try PushDevice(server)
       let token = try device.token()
       let aps = #"{ "timestamp":1700000000, "event" : "update","content-state":{"n":1.50,"e":"\u00e9"} }"#
@@ -27,9 +28,9 @@ import Testing
     }
   }
 
-  @Test("an apns-id is made where there is none, as a canonical UUID in lower case")
-  func madeID() throws {
-    try withServer { server in
+  @Test("an apns-id is made where there is none, as a canonical UUID in lower case", arguments: loopCounts)
+  func madeID(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let answer = try server.send(.push(to: try PushDevice(server).token()))
       let id = try #require(answer.headers["apns-id"])
       #expect(UUID(uuidString: id)?.uuidString.lowercased() == id)
@@ -37,9 +38,9 @@ import Testing
     }
   }
 
-  @Test("a push goes to the device of its token, and to no other")
-  func oneDevice() throws {
-    try withServer { server in
+  @Test("a push goes to the device of its token, and to no other", arguments: loopCounts)
+  func oneDevice(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let devices = try (PushDevice(server), PushDevice(server))
       let tokens = try (devices.0.token(), devices.1.token())
       #expect(tokens.0 != tokens.1)
@@ -50,9 +51,9 @@ import Testing
     }
   }
 
-  @Test("a repeated apns-id is answered as the first time and delivered once")
-  func repetition() throws {
-    try withServer { server in
+  @Test("a repeated apns-id is answered as the first time and delivered once", arguments: loopCounts)
+  func repetition(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let device = try PushDevice(server)
       let token = try device.token()
       let first = try server.send(.push(to: token, id: Request.id))
@@ -65,9 +66,11 @@ import Testing
     }
   }
 
-  @Test("a repeated end is answered as the first time, although the token has ended with the activity")
-  func repeatedEnd() throws {
-    try withServer { server in
+  @Test(
+    "a repeated end is answered as the first time, although the token has ended with the activity",
+    arguments: loopCounts)
+  func repeatedEnd(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let device = try PushDevice(server)
       let token = try device.token()
       let first = try server.send(.push(to: token, Request.aps(event: "end"), id: Request.id))
@@ -80,9 +83,11 @@ import Testing
     }
   }
 
-  @Test("while the device is away the newest push waits, and comes when the device takes its token up again")
-  func away() throws {
-    try withServer { server in
+  @Test(
+    "while the device is away the newest push waits, and comes when the device takes its token up again",
+    arguments: loopCounts)
+  func away(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let device = try PushDevice(server)
       let registered = try device.register()
       let token = try #require(registered.token)
@@ -116,9 +121,9 @@ import Testing
     }
   }
 
-  @Test("a token is taken up with its secret only, and its former session is told")
-  func takenUp() throws {
-    try withServer { server in
+  @Test("a token is taken up with its secret only, and its former session is told", arguments: loopCounts)
+  func takenUp(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let device = try PushDevice(server)
       let registered = try device.register()
       let token = try #require(registered.token)
@@ -140,9 +145,9 @@ import Testing
     }
   }
 
-  @Test("a rotated token has expired, and what it led to goes on under the new one")
-  func rotation() throws {
-    try withServer { server in
+  @Test("a rotated token has expired, and what it led to goes on under the new one", arguments: loopCounts)
+  func rotation(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let device = try PushDevice(server)
       let old = try device.token()
       let first = try server.send(.push(to: old, id: Request.id))
@@ -159,11 +164,11 @@ import Testing
     }
   }
 
-  @Test("a server that doesn't know a token gives another one in its place")
-  func forgotten() throws {
+  @Test("a server that doesn't know a token gives another one in its place", arguments: loopCounts)
+  func forgotten(_ loops: Int) throws {
     let kept = Box<Frame?>(nil)
-    try withServer { kept.value = try PushDevice($0).register() }
-    try withServer { server in
+    try withServer(loops: loops) { kept.value = try PushDevice($0).register() }
+    try withServer(loops: loops) { server in
       let old = try #require(kept.value)
       let frame = try PushDevice(server).register(kept: old)
       #expect(frame.token != old.token && frame.replaces == old.token)
@@ -202,9 +207,9 @@ import Testing
     return try server.send(.get("/v1/pushes/\(id)")).json(Record.self)
   }
 
-  @Test("written, acknowledged and displayed are told apart, and the token isn't told")
-  func records() throws {
-    try withServer { server in
+  @Test("written, acknowledged and displayed are told apart, and the token isn't told", arguments: loopCounts)
+  func records(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let device = try PushDevice(server)
       let token = try device.token("start")
       let answer = try server.send(.push(to: token, Request.start()))
@@ -223,9 +228,9 @@ import Testing
     }
   }
 
-  @Test("over budget a push waits like priority 5, and the answer tells what is left")
-  func budget() throws {
-    try withServer { server in
+  @Test("over budget a push waits like priority 5, and the answer tells what is left", arguments: loopCounts)
+  func budget(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let device = try PushDevice(server)
       let token = try device.token()
       let connection = try ProviderConnection(server)
@@ -249,9 +254,9 @@ import Testing
     }
   }
 
-  @Test("the log warns of what would go wrong on the device, and never has a token")
-  func log() throws {
-    try withServer { server in
+  @Test("the log warns of what would go wrong on the device, and never has a token", arguments: loopCounts)
+  func log(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let device = try PushDevice(server)
       let tokens = try (device.token(), device.token("start"))
       _ = try server.send(.push(to: tokens.0, Request.aps(more: #""state-date":1,"#)))

@@ -34,8 +34,8 @@ import Testing
     try JSONDecoder().decode(Frame.self, from: Data(#require(event?["data"]).utf8))
   }
 
-  @Test func curlReadsEventsWithIdsUntilTheChannelIsDeleted() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func curlReadsEventsWithIdsUntilTheChannelIsDeleted(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       let reader = try curl(server, "final", ["-i"])
@@ -113,15 +113,15 @@ import Testing
     }
   }
 
-  @Test func anUnknownChannelHasNoStream() throws {
-    try withServer { server in
+  @Test(arguments: loopCounts) func anUnknownChannelHasNoStream(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let answer = try server.send(.get("/v1/channels/nothing/events"))
       #expect(answer.status == 404 && answer.reason == "ChannelNotRegistered")
     }
   }
 
-  @Test func aReaderThatLeavesIsFoundByTheKeepAliveComment() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func aReaderThatLeavesIsFoundByTheKeepAliveComment(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
       $0.keepAlive = KeepAlive(ping: 0.1, silence: 60)
     } _: { server in

@@ -13,12 +13,11 @@ import Testing
     let connection: Connection? = nil
     var heard: [Int] = []
 
-    func deliver(_ broadcast: Broadcast) { heard.append(broadcast.position.sequence) }
+    func deliver(_ broadcast: Broadcast) { heard.append(broadcast.frame.position.sequence) }
     func deliver(_ pass: FanOutPass, from next: Int, taken: Int) {
-      heard += pass.broadcasts.dropFirst(next - pass.numbers.lowerBound).map(\.position.sequence)
+      heard += pass.broadcasts.dropFirst(next - pass.numbers.lowerBound).map(\.frame.position.sequence)
     }
-    func moved(to place: Int, in room: ChannelRoom) {}
-    func channelDeleted(_ room: ChannelRoom) {}
+    func moved(to place: Int, in shard: ChannelShard) {}
   }
 
   private let hub: Hub
@@ -40,9 +39,11 @@ import Testing
     try hub.published(.success(payload), into: room)
   }
 
-  private func serve() { while !room.serve(until: 0, clock: { 1 }) {} }
+  private func serve() { while !room.shard.serve(until: 0, clock: { 1 }) {} }
 
-  private func add(_ listener: Listener) -> Int { room.add(listener) }
+  private func add(_ listener: Listener) -> Int {
+    room.shard.add(listener, at: room.channel.position.sequence)
+  }
 
   @Test("up to a bound everything waits; beyond it the newest plain update takes the last one's place")
   func plain() throws {
@@ -95,7 +96,7 @@ import Testing
     let place = add(late)
     try publish()
     #expect(room.counts.conflated < 300)
-    room.catchUp(at: place)
+    room.shard.catchUp(at: place)
     #expect(late.heard == [301])
     try publish()
     try publish()
@@ -103,8 +104,8 @@ import Testing
     #expect(late.heard == [301, 303])
     #expect(Array(early.heard.suffix(2)) == [301, 303])
     // 302 reached nobody, so that nobody received it.
-    room.counts.acknowledged += 303
-    room.messages.acknowledge(1...303, but: [])
+    var receipts = Receipts(at: 0)
+    room.shard.acknowledged(receipts.acknowledge(303, displayed: [302, 303]))
     #expect(room.counts.acknowledged == early.heard.count)
   }
 }

@@ -14,9 +14,11 @@ import Testing
     try (0..<count).map { _ in try subscriber.receive("message").seq }
   }
 
-  @Test("messages that come in one read reach every subscriber once and in order, and each is counted")
-  func together() throws {
-    try withServer {
+  @Test(
+    "messages that come in one read reach every subscriber once and in order, and each is counted",
+    arguments: loopCounts)
+  func together(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try unlimited("final")]
     } _: { server in
       let subscribers = try (0..<60).map { _ in try SubscriberSocket(server, streamOf: "final") }
@@ -29,9 +31,11 @@ import Testing
     }
   }
 
-  @Test("a session that subscribes between two messages of one read hears the second, and behind its answer")
-  func subscribesBetween() throws {
-    try withServer {
+  @Test(
+    "a session that subscribes between two messages of one read hears the second, and behind its answer",
+    arguments: loopCounts)
+  func subscribesBetween(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try unlimited("final")]
     } _: { server in
       let early = try SubscriberSocket(server, streamOf: "final")
@@ -55,9 +59,11 @@ import Testing
     }
   }
 
-  @Test("a subscriber whose socket is full in the middle of several messages gets whole frames, in order")
-  func cutInTheMiddle() throws {
-    try withServer {
+  @Test(
+    "a subscriber whose socket is full in the middle of several messages gets whole frames, in order",
+    arguments: loopCounts)
+  func cutInTheMiddle(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try unlimited("final")]
     } _: { server in
       let slow = try SubscriberSocket(server, streamOf: "final", receiveBuffer: 4_096)
@@ -79,12 +85,16 @@ import Testing
     }
   }
 
-  @Test("over TLS a subscriber whose socket is full in the middle gets whole frames, in order")
-  func cutInTheMiddleOverTLS() async throws {
+  @Test(
+    "over TLS a subscriber whose socket is full in the middle gets whole frames, in order",
+    arguments: loopCounts)
+  func cutInTheMiddleOverTLS(_ loops: Int) async throws {
     let folder = try TestFolder()
-    let server = try ServerFixture {
+    let server = try ServerFixture(loops: loops) {
       $0.definitions = [try unlimited("final")]
       $0.tlsFolder = folder.path
+      // The client knows no ping.
+      $0.keepAlive = KeepAlive(ping: 600, silence: 1_200)
     }
     let port = try #require(server.securePort)
     let slow = try RunningProgram(

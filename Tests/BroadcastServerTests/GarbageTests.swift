@@ -17,8 +17,8 @@ import Testing
     }
   }
 
-  @Test func curlUploadsAMegabyteAndReadsTheRefusal() throws {
-    try withServer { server in
+  @Test(arguments: loopCounts) func curlUploadsAMegabyteAndReadsTheRefusal(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let folder = try TestFolder()
       let file = "\(folder.path)/body"
       try Data(repeating: 0x20, count: 1_048_576).write(to: URL(fileURLWithPath: file))
@@ -82,8 +82,8 @@ import Testing
     }
   }
 
-  @Test func headIsAnsweredWithoutABody() throws {
-    try withServer { server in
+  @Test(arguments: loopCounts) func headIsAnsweredWithoutABody(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let connection = try ProviderConnection(server)
       for path in ["/healthz", "/", "/v1/channels"] {
         let get = try connection.send(.get(path))
@@ -113,8 +113,8 @@ import Testing
     }
   }
 
-  @Test func aChannelOfTheLocalInterfaceIsMadeFoundAndDeleted() throws {
-    try withServer { server in
+  @Test(arguments: loopCounts) func aChannelOfTheLocalInterfaceIsMadeFoundAndDeleted(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let body = #"{"alias":"final","definition":{"app":"com.example.scores","message-storage-policy":1}}"#
       let created = try server.send(Request(method: "POST", path: "/v1/channels").body(body))
       let report = try created.json(ServerFixture.ChannelReport.self)

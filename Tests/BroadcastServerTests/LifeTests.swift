@@ -7,8 +7,10 @@ import TestSupport
 import Testing
 
 @Suite struct ShutDownTests {
-  @Test func everyWebSocketIsClosedWith1001EveryStreamEndsAndTheLoopReturns() throws {
-    let server = try ServerFixture { $0.definitions = [try definition("final")] }
+  @Test(arguments: loopCounts) func everyWebSocketIsClosedWith1012EveryStreamEndsAndTheLoopReturns(
+    _ loops: Int
+  ) throws {
+    let server = try ServerFixture(loops: loops) { $0.definitions = [try definition("final")] }
     let stream = try SubscriberSocket(server, streamOf: "final")
     let session = try SubscriberSocket(sessionOn: server)
     let events = try Program(
@@ -31,19 +33,19 @@ import Testing
       ])
     try server.waitForSubscribers(3, of: "final")
     server.shutDown()
-    for subscriber in [stream, session] { #expect(try subscriber.closeCode() == 1001) }
-    #expect(client.output() == "1001\n")
+    for subscriber in [stream, session] { #expect(try subscriber.closeCode() == 1012) }
+    #expect(client.output() == "1012\n")
     #expect(events.output().contains("event: subscribed\n"))
     try server.waitForEnd()
     #expect(server.log.value.last == "info shutting down; 4 sessions are told")
     // The port is free again.
-    let next = try ServerFixture { $0.port = server.port }
+    let next = try ServerFixture(loops: loops) { $0.port = server.port }
     next.shutDown()
     try next.waitForEnd()
   }
 
-  @Test func aRequestThatArrivesMeanwhileIsToldShutdown() throws {
-    let server = try ServerFixture { $0.definitions = [try definition("final")] }
+  @Test(arguments: loopCounts) func aRequestThatArrivesMeanwhileIsToldShutdown(_ loops: Int) throws {
+    let server = try ServerFixture(loops: loops) { $0.definitions = [try definition("final")] }
     let channel = try server.report("final").id
     // A subscriber that doesn't answer its close frame holds the shutdown up.
     let silent = try SubscriberSocket(server, streamOf: "final")
@@ -67,20 +69,22 @@ import Testing
       #expect(answer.status == expected.1 && answer.reason == expected.2)
       #expect(answer.headers["connection"] == "close")
     }
-    #expect(try silent.closeCode() == 1001)
+    #expect(try silent.closeCode() == 1012)
     try server.waitForEnd()
   }
 
-  @Test func aPeerThatNeverAnswersHoldsTheShutdownUpForAFewSecondsOnly() throws {
-    let server = try ServerFixture { $0.definitions = [try definition("final")] }
+  @Test(arguments: loopCounts) func aPeerThatNeverAnswersHoldsTheShutdownUpForAFewSecondsOnly(_ loops: Int)
+    throws
+  {
+    let server = try ServerFixture(loops: loops) { $0.definitions = [try definition("final")] }
     let silent = try SubscriberSocket(server, streamOf: "final")
     server.shutDown()
     try server.waitForEnd()
     #expect(silent.head.hasPrefix("HTTP/1.1 101 "))
   }
 
-  @Test func aSecondShutDownStopsAtOnce() throws {
-    let server = try ServerFixture { $0.definitions = [try definition("final")] }
+  @Test(arguments: loopCounts) func aSecondShutDownStopsAtOnce(_ loops: Int) throws {
+    let server = try ServerFixture(loops: loops) { $0.definitions = [try definition("final")] }
     let silent = try SubscriberSocket(server, streamOf: "final")
     let start = Date()
     server.shutDown()
@@ -101,8 +105,8 @@ import Testing
     #expect(try server.send(request).headers["touchline-outcome"] == "windowed")
   }
 
-  @Test func theNewestMessageGoesOutWhenTheWindowEnds() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func theNewestMessageGoesOutWhenTheWindowEnds(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final", #"{"app":"com.example.scores","windows":{"5":0.3,"1":60}}"#)]
     } _: { server in
       let subscriber = try SubscriberSocket(server, streamOf: "final")
@@ -118,8 +122,8 @@ import Testing
     }
   }
 
-  @Test func deletingAChannelRecallsNothingThatWaitsInItsWindow() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func deletingAChannelRecallsNothingThatWaitsInItsWindow(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final", patient)]
     } _: { server in
       let subscriber = try SubscriberSocket(server, streamOf: "final")
@@ -132,10 +136,10 @@ import Testing
     }
   }
 
-  @Test func shuttingDownSendsAndStoresWhatWaitsInAWindow() throws {
+  @Test(arguments: loopCounts) func shuttingDownSendsAndStoresWhatWaitsInAWindow(_ loops: Int) throws {
     let folder = try TestFolder()
     let file = "\(folder.path)/channels.sqlite"
-    try withServer {
+    try withServer(loops: loops) {
       $0.store = { try SQLiteChannelStore(path: file) }
       $0.definitions = [try definition("final", patient)]
     } _: { server in
@@ -144,9 +148,9 @@ import Testing
       try publishAnEnd(server)
       server.shutDown()
       #expect(try subscriber.receive("message").seq == 1)
-      #expect(try subscriber.closeCode() == 1001)
+      #expect(try subscriber.closeCode() == 1012)
     }
-    try withServer {
+    try withServer(loops: loops) {
       $0.store = { try SQLiteChannelStore(path: file) }
     } _: { server in
       let late = try SubscriberSocket(server, streamOf: "final")
@@ -157,18 +161,18 @@ import Testing
 }
 
 @Suite struct StartTests {
-  @Test func aPortInUseIsAnError() throws {
-    try withServer { server in
+  @Test(arguments: loopCounts) func aPortInUseIsAnError(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       #expect(throws: EventLoopError.portInUse(address: "127.0.0.1:\(server.port)")) {
-        try ServerFixture { $0.port = server.port }
+        try ServerFixture(loops: loops) { $0.port = server.port }
       }
       let status = try server.health().status
       #expect(status == "ok")
     }
   }
 
-  @Test func definitionsBecomeChannels() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func definitionsBecomeChannels(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("b"), try definition("a", #"{"app":"com.example.other"}"#)]
     } _: { server in
       struct List: Decodable {

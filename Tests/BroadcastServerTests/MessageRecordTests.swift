@@ -58,8 +58,8 @@ extension SubscriberSocket {
 
   // MARK: Outcomes
 
-  @Test func aMessageThatWaitsIsDeliveredOrSupersededLater() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func aMessageThatWaitsIsDeliveredOrSupersededLater(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final", Self.patient)]
     } _: { server in
       let before = Date().timeIntervalSince1970
@@ -88,8 +88,8 @@ extension SubscriberSocket {
     }
   }
 
-  @Test func theEndOfTheWindowDelivers() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func theEndOfTheWindowDelivers(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final", #"{"app":"com.example.scores","windows":{"5":0.1,"1":0.1}}"#)]
     } _: { server in
       let subscriber = try SubscriberSocket(server, streamOf: "final")
@@ -124,8 +124,8 @@ extension SubscriberSocket {
     }
   }
 
-  @Test func aRepetitionHasTheRecordOfTheFirst() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func aRepetitionHasTheRecordOfTheFirst(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       let request = Request.broadcast(to: "final").header("apns-request-id", UUID().uuidString)
@@ -138,8 +138,8 @@ extension SubscriberSocket {
 
   // MARK: Counting
 
-  @Test func writtenAcknowledgedAndDisplayedAreThreeThings() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func writtenAcknowledgedAndDisplayedAreThreeThings(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       let (silent, other) = (
@@ -161,8 +161,9 @@ extension SubscriberSocket {
     }
   }
 
-  @Test func anAcknowledgementIsCumulativeAndCountsEachMessageOnce() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func anAcknowledgementIsCumulativeAndCountsEachMessageOnce(_ loops: Int) throws
+  {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       let subscriber = try SubscriberSocket(server, streamOf: "final")
@@ -177,8 +178,8 @@ extension SubscriberSocket {
     }
   }
 
-  @Test func displayedCountsOnceAndNeverBeyondTheAcknowledgement() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func displayedCountsOnceAndNeverBeyondTheAcknowledgement(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       let (one, two) = (
@@ -215,8 +216,10 @@ extension SubscriberSocket {
     }
   }
 
-  @Test func theStoredMessageThatComesWithASubscriptionIsCountedOnce() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func theStoredMessageThatComesWithASubscriptionIsCountedOnce(_ loops: Int)
+    throws
+  {
+    try withServer(loops: loops) {
       $0.definitions = [try unlimited("final", policy: 1)]
     } _: { server in
       let id = try server.publish(expiration: Request.now + 600).id
@@ -250,8 +253,8 @@ extension SubscriberSocket {
     }
   }
 
-  @Test func whatWasConflatedAwayIsNeitherWrittenNorAcknowledged() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func whatWasConflatedAwayIsNeitherWrittenNorAcknowledged(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try unlimited("final")]
     } _: { server in
       let slow = try SubscriberSocket(server, streamOf: "final", receiveBuffer: 4_096)
@@ -278,8 +281,8 @@ extension SubscriberSocket {
     }
   }
 
-  @Test func anEventStreamTakesMessagesAndAcknowledgesNothing() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func anEventStreamTakesMessagesAndAcknowledgesNothing(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       let socket = try RawSocket(port: server.port)
@@ -293,8 +296,8 @@ extension SubscriberSocket {
 
   // MARK: Asking
 
-  @Test func onlyTheNewest1024AreRemembered() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func onlyTheNewest1024AreRemembered(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try unlimited("final")]
     } _: { server in
       let provider = try ProviderConnection(server)
@@ -308,8 +311,8 @@ extension SubscriberSocket {
     }
   }
 
-  @Test func whatIsNotKnownIsAnswered404() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func whatIsNotKnownIsAnswered404(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final"), try definition("other")]
     } _: { server in
       let id = try server.publish().id

@@ -250,7 +250,8 @@ extension ServerFixture {
       connection.socket.write(Array(request.dropLast()))
       let socket = try SubscriberSocket(server, "/v1/events")
       server.shutDown()
-      // Its close frame is not answered.
+      // The goodbye, and a close frame that is not answered.
+      #expect(socket.socket.readFrame()?.opcode == 1)
       #expect(socket.socket.readFrame()?.opcode == 8)
       connection.socket.write(Array(request.suffix(1)))
       let after = try connection.readAnswer()

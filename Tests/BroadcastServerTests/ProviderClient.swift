@@ -105,7 +105,9 @@ struct Answer {
 final class ProviderConnection {
   let socket: RawSocket
 
-  init(_ server: ServerFixture) throws { socket = try RawSocket(port: server.port) }
+  init(_ server: ServerFixture, from host: String? = nil) throws {
+    socket = try RawSocket(port: server.port, from: host)
+  }
 
   func send(_ request: Request) throws -> Answer {
     socket.write(request.bytes)

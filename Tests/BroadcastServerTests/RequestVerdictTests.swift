@@ -12,12 +12,11 @@ final class QuietHub {
 
   private final class Listener: Subscriber {
     var connection: Connection? { nil }
-    func deliver(_ broadcast: Broadcast) { broadcast.record?.written += 1 }
+    func deliver(_ broadcast: Broadcast) { broadcast.countWritten() }
     func deliver(_ pass: FanOutPass, from next: Int, taken: Int) {
       for broadcast in pass.broadcasts { deliver(broadcast) }
     }
-    func moved(to place: Int, in room: ChannelRoom) {}
-    func channelDeleted(_ room: ChannelRoom) {}
+    func moved(to place: Int, in shard: ChannelShard) {}
   }
 
   let hub: Hub
@@ -41,7 +40,7 @@ final class QuietHub {
     for _ in 0..<count {
       let listener = Listener()
       subscribers.append(listener)
-      _ = room.add(listener)
+      _ = room.shard.add(listener, at: room.channel.position.sequence)
     }
   }
 

@@ -1,4 +1,5 @@
 import BroadcastChannels
+import ChannelStore
 import Foundation
 import TestSupport
 import Testing
@@ -40,8 +41,9 @@ import Testing
     return try answer.json(Listed.self).requests
   }
 
-  @Test("a broadcast is told with everything that explains it") func broadcast() throws {
-    try withServer {
+  @Test("a broadcast is told with everything that explains it", arguments: loopCounts)
+  func broadcast(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       let subscriber = try SubscriberSocket(sessionOn: server)
@@ -74,9 +76,11 @@ import Testing
     }
   }
 
-  @Test("refused requests are told with their reason and what to do, and so is the rest of the API")
-  func refusals() throws {
-    try withServer {
+  @Test(
+    "refused requests are told with their reason and what to do, and so is the rest of the API",
+    arguments: loopCounts)
+  func refusals(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       let id = try server.createChannel()
@@ -101,8 +105,9 @@ import Testing
     }
   }
 
-  @Test("a push to a device is told, with what became of it and without its token") func pushes() throws {
-    try withServer { server in
+  @Test("a push to a device is told, with what became of it and without its token", arguments: loopCounts)
+  func pushes(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let device = try PushDevice(server)
       let token = try device.token("start")
       let start = Request.start(#""input-push-channel":"nowhere","#)
@@ -126,8 +131,9 @@ import Testing
     }
   }
 
-  @Test("publish frames are told as well, also those that are wrong") func frames() throws {
-    try withServer {
+  @Test("publish frames are told as well, also those that are wrong", arguments: loopCounts)
+  func frames(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       let session = try SubscriberSocket(server, "/v1/events", headers: "User-Agent: feed/2\r\n")
@@ -176,8 +182,9 @@ import Testing
     return entry
   }
 
-  @Test("a stream begins with the last entries and goes on with each that comes") func following() throws {
-    try withServer { server in
+  @Test("a stream begins with the last entries and goes on with each that comes", arguments: loopCounts)
+  func following(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       for app in ["com.example.a", "com.example.b", "com.example.c"] { _ = try server.send(.list(app: app)) }
       let all = try stream(server, "?limit=2")
       let some = try stream(server, "?limit=0&app=com.example.e")
@@ -198,8 +205,9 @@ import Testing
     }
   }
 
-  @Test("a message's entry comes with its devices' answers, when they answer soon") func settling() throws {
-    try withServer {
+  @Test("a message's entry comes with its devices' answers, when they answer soon", arguments: loopCounts)
+  func settling(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       let subscriber = try SubscriberSocket(server, streamOf: "final")
@@ -245,12 +253,14 @@ import Testing
       }
     }
     let loop = try EventLoop()
-    let registry = SessionRegistry(loop: loop, keepAlive: KeepAlive(ping: 20, silence: 60))
+    let registry = SessionRegistry()
     let environment = HubEnvironment(now: { Date() }, schedule: { _, _ in {} })
-    let stream = RequestStream(
-      log: log, registry: registry, environment: environment,
-      access: AccessControl(ServerConfiguration(), keys: nil, now: environment.now), caller: Caller(.anybody),
-      filter: RequestFilter(), next: 1)
+    let services = SessionServices(
+      hub: Hub(store: MemoryChannelStore(), environment: environment, log: .silent),
+      pushes: PushRegistry(environment: environment), registry: registry,
+      sweep: KeepAliveSweep(loop: loop, keepAlive: KeepAlive(ping: 20, silence: 60)),
+      access: AccessControl(ServerConfiguration(), keys: nil, now: environment.now), requests: log)
+    let stream = RequestStream(services, caller: Caller(.anybody), filter: RequestFilter(), next: 1)
     let connection = Connection(
       kind: .eventStream, remoteAddress: "127.0.0.1", subprotocol: nil, now: loop.now, handler: stream)
     let narrow = Narrow(room: 3)
@@ -278,8 +288,9 @@ import Testing
     #expect(registry.count == 0 && narrow.taken.last == ": keep-alive\n\n")
   }
 
-  @Test("bad arguments of a stream are refused before it begins") func refusedStreams() throws {
-    try withServer { server in
+  @Test("bad arguments of a stream are refused before it begins", arguments: loopCounts)
+  func refusedStreams(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       for (query, id) in [("?limit=x", nil), ("", "x"), ("?x", nil)] {
         let request = Request.get("/v1/requests\(query)").header("accept", "text/event-stream")
         let answer = try server.send(request.header("last-event-id", id))

@@ -17,6 +17,10 @@ final class ServerFixture: @unchecked Sendable {
     var keys: String?
     var strictness: Set<ServerConfiguration.Strictness> = []
     var origins: Set<String>?
+    var limits = ServerLimits()
+    var handshakeSeconds = Limits.handshakeSeconds
+    /// How many loops carry messages to subscribers.
+    var loops = 1
     /// Where the development authority is; with it there is a port with TLS as well.
     var tlsFolder: String?
     /// Changes whatever else is to be different.
@@ -39,8 +43,9 @@ final class ServerFixture: @unchecked Sendable {
     let server: Unchecked<BroadcastServer>
   }
 
-  init(_ configure: (inout Setup) throws -> Void = { _ in }) throws {
+  init(loops: Int = 1, _ configure: (inout Setup) throws -> Void = { _ in }) throws {
     var setup = Setup()
+    setup.loops = loops
     try configure(&setup)
     let log = Box<[String]>([])
     let ended = Box(false)
@@ -57,6 +62,9 @@ final class ServerFixture: @unchecked Sendable {
         configuration.keys = setup.keys
         configuration.strictness = setup.strictness
         configuration.origins = setup.origins
+        configuration.limits = setup.limits
+        configuration.handshakeSeconds = setup.handshakeSeconds
+        configuration.loops = setup.loops
         setup.settings(&configuration)
         let server = try BroadcastServer(
           loop: loop, configuration: configuration, store: setup.store(), definitions: setup.definitions,
@@ -98,12 +106,15 @@ final class ServerFixture: @unchecked Sendable {
   func waitForEnd() throws { try ended.wait("run() to return") { $0 } }
 }
 
+/// What each test of subscribers runs with: the main loop alone, and others beside it.
+let loopCounts = [1, 3]
+
 /// Runs a test against a server and shuts it down, whatever came of the test.
 func withServer(
-  _ configure: (inout ServerFixture.Setup) throws -> Void = { _ in },
+  loops: Int = 1, _ configure: (inout ServerFixture.Setup) throws -> Void = { _ in },
   _ body: (ServerFixture) throws -> Void
 ) throws {
-  let server = try ServerFixture(configure)
+  let server = try ServerFixture(loops: loops, configure)
   let result = Result { try body(server) }
   server.shutDown()
   try server.waitForEnd()

@@ -50,7 +50,9 @@ import Testing
       "tls-dir": "tls", "keys": "keys", "client-ca": "ca.pem", "insecure-open": "true", "strict": "headers",
       "environment": "production", "origins": "https://a.example,https://b.example", "store": "s.sqlite",
       "channels": "Channels", "ping-seconds": "1.5", "silence-seconds": "7", "log-level": "debug",
-      "log-format": "json", "metrics": "off", "metrics-token": "token",
+      "max-connections": "500", "max-connections-per-address": "10", "max-requests-per-address": "50",
+      "max-frames-per-session": "100", "unlimited-addresses": "10.0.0.0/8,::1",
+      "loops": "3", "log-format": "json", "metrics": "off", "metrics-token": "token",
     ]
     for setting in Setting.all where texts[setting.key] == nil {
       Issue.record("\(setting.key) is missing here")
@@ -76,7 +78,18 @@ import Testing
   @Test func theDefaultsInTheHelpAreTheDefaults() {
     for setting in Setting.all {
       let shown = setting.shown(in: ServerConfiguration())
+      // These depend on the machine, and the help says how.
+      if ["store", "max-connections"].contains(setting.key) { continue }
+      // As many as the machine has.
+      if setting.key == "loops" {
+        #expect(shown == "\(ServerConfiguration.availableProcessors)")
+        continue
+      }
       switch setting.form {
+      // The user's folder of state is the environment's.
+      case .text where setting.key == "store":
+        #expect(shown == "-" || shown.hasSuffix("/touchline/channels.sqlite"))
+      case .list where setting.key == "unlimited-addresses": #expect(setting.standard == shown)
       case .toggle, .words, .choice, .seconds, .count, .text:
         #expect(setting.standard == shown, "\(setting.key)")
       case .file, .folder, .list: #expect(shown == "-", "\(setting.key)")

@@ -97,10 +97,9 @@ final class HeldHub {
   final class Listener: Subscriber {
     let connection: Connection? = nil
     private(set) var heard: [Int] = []
-    func deliver(_ broadcast: Broadcast) { heard.append(broadcast.position.sequence) }
+    func deliver(_ broadcast: Broadcast) { heard.append(broadcast.frame.position.sequence) }
     func deliver(_ pass: FanOutPass, from next: Int, taken: Int) { pass.broadcasts.forEach(deliver) }
-    func moved(to place: Int, in room: ChannelRoom) {}
-    func channelDeleted(_ room: ChannelRoom) {}
+    func moved(to place: Int, in shard: ChannelShard) {}
   }
 
   let disk = SlowDisk()
@@ -175,7 +174,7 @@ final class HeldHub {
 
   func subscribe(to room: ChannelRoom) -> Listener {
     let listener = Listener()
-    _ = room.add(listener)
+    _ = room.shard.add(listener, at: room.seen.position.sequence)
     return listener
   }
 

@@ -33,8 +33,8 @@ import Testing
 
   // MARK: One channel
 
-  @Test func anyWebSocketClientFollowsAChannelWithoutSayingAWord() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func anyWebSocketClientFollowsAChannelWithoutSayingAWord(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       let output = try python(
@@ -112,8 +112,8 @@ import Testing
     }
   }
 
-  @Test func pythonSeesTheStatusOfARefusedHandshake() throws {
-    try withServer { server in
+  @Test(arguments: loopCounts) func pythonSeesTheStatusOfARefusedHandshake(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let output = try python(
         """
         import asyncio, websockets
@@ -130,8 +130,8 @@ import Testing
 
   // MARK: Many channels
 
-  @Test func everyRequestOfASessionIsAnswered() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func everyRequestOfASessionIsAnswered(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("one"), try definition("two")]
     } _: { server in
       let session = try SubscriberSocket(sessionOn: server)
@@ -172,8 +172,8 @@ import Testing
     }
   }
 
-  @Test func pythonSpeaksTheWholeProtocol() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func pythonSpeaksTheWholeProtocol(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final", #"{"app":"com.example.scores","message-storage-policy":1}"#)]
     } _: { server in
       let output = try python(
@@ -210,8 +210,8 @@ import Testing
     }
   }
 
-  @Test func aRepeatedRequestIdIsPublishedOnceOverFramesToo() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func aRepeatedRequestIdIsPublishedOnceOverFramesToo(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       let session = try SubscriberSocket(sessionOn: server)
@@ -266,8 +266,10 @@ import Testing
     (#"{"type":"publish","channel":"spent","aps":\#(Request.aps())}"#, "TooManyRequests"),
   ]
 
-  @Test func everyWrongFrameIsAnsweredWithItsReasonAndTheSessionGoesOn() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func everyWrongFrameIsAnsweredWithItsReasonAndTheSessionGoesOn(_ loops: Int)
+    throws
+  {
+    try withServer(loops: loops) {
       $0.definitions = [
         try definition("final"), try definition("other"),
         try definition(
@@ -291,8 +293,8 @@ import Testing
     }
   }
 
-  @Test func anErrorNamesTheChannelAndTheRequest() throws {
-    try withServer { server in
+  @Test(arguments: loopCounts) func anErrorNamesTheChannelAndTheRequest(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let session = try SubscriberSocket(sessionOn: server)
       let frame = try session.ask(
         #"{"type":"publish","channel":"fin\"al\u0001","request-id":"\#(Self.requestID)","aps":{}}"#)
@@ -301,8 +303,8 @@ import Testing
     }
   }
 
-  @Test func aSessionSubscribesToAtMost1024Channels() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func aSessionSubscribesToAtMost1024Channels(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = try (0...1_024).map { try definition("c\($0)") }
     } _: { server in
       let session = try SubscriberSocket(sessionOn: server)
@@ -376,8 +378,8 @@ import Testing
     }
   }
 
-  @Test func aSubscriberThatLeavesIsForgotten() throws {
-    try withServer {
+  @Test(arguments: loopCounts) func aSubscriberThatLeavesIsForgotten(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.definitions = [try definition("final")]
     } _: { server in
       var subscribers: [SubscriberSocket] = []

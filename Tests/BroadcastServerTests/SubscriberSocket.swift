@@ -19,6 +19,7 @@ struct Frame: Decodable {
   let reason: String?
   let message: String?
   let retryAfter: Double?
+  let retryIn: Double?
   let budget: Budget?
   let action: String?
   let sets: [String: Bool]?
@@ -50,6 +51,7 @@ struct Frame: Decodable {
     case uniqueID = "unique-id"
     case requestID = "request-id"
     case retryAfter = "retry-after"
+    case retryIn = "retry-in"
   }
 }
 

@@ -39,7 +39,7 @@ struct ServeTests {
     asyncio.run(main())
     """
 
-  @Test("SIGTERM and SIGINT close every connection with 1001 and exit 0", arguments: [SIGTERM, SIGINT])
+  @Test("SIGTERM and SIGINT close every connection with 1012 and exit 0", arguments: [SIGTERM, SIGINT])
   func shutDown(_ signal: Int32) async throws {
     let server = try await Server()
     try await server.succeed("channel", "create", "final")
@@ -51,7 +51,7 @@ struct ServeTests {
     try await server.stop(signal)
     for client in clients {
       let ending = try await client.ending()
-      #expect(ending.lines.last?.hasPrefix("1001 ") == true, "\(ending.output) \(ending.errors)")
+      #expect(ending.lines.last?.hasPrefix("1012 ") == true, "\(ending.output) \(ending.errors)")
     }
   }
 

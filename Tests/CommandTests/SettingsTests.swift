@@ -60,7 +60,7 @@ struct CheckConfigTests {
       #expect(ending.code == 0 && ending.lines.count == 1, "\(ending.errors)")
       let checked: Checked = try decoded(ending.output)
       #expect(checked.settings["listen"]?.source == .init(kind: "file", name: path, line: 2))
-      #expect(checked.settings["listen"]?.reload == false && checked.settings["logLevel"]?.reload == true)
+      #expect(checked.settings["listen"]?.reload == false && checked.settings["log-level"]?.reload == true)
       #expect(checked.problems.isEmpty)
     }
   }

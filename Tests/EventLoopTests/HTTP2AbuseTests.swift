@@ -169,4 +169,22 @@ import Testing
     try server.waitForCount(0)
     try expectWell(server)
   }
+
+  @Test("extended CONNECT (RFC 8441) is not offered, and refused for its stream alone")
+  func extendedConnect() throws {
+    let server = try TestServer()
+    defer { server.stop() }
+    let client = try FrameClient(port: server.port)
+    let fields = [
+      (":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "http"), (":path", "/ws"),
+      (":authority", "h"),
+    ]
+    client.send(
+      Frame(
+        type: 1, flags: Frame.endHeaders, stream: 1, payload: fields.flatMap { FrameClient.field($0.0, $0.1) }
+      ))
+    #expect(try client.next { $0.type == 3 && $0.stream == 1 }.errorCode == 1)
+    client.send(FrameClient.head(3))
+    #expect(try client.answer(3).fields[":status"] == "200")
+  }
 }

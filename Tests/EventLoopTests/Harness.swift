@@ -143,14 +143,15 @@ final class TestServer: @unchecked Sendable {
   let port: UInt16
   private(set) var server: HTTPServer?
 
-  init(_ configure: (inout ServerOptions) -> Void = { _ in }) throws {
+  init(gate: ConnectionGate = ConnectionGate(), _ configure: (inout ServerOptions) -> Void = { _ in }) throws
+  {
     var options = ServerOptions()
     configure(&options)
     let service = self.service
     let boxed = Box<HTTPServer?>(nil)
     let chosen = options
     port = try loop.on { loop in
-      let server = try HTTPServer(loop: loop, options: chosen, service: service)
+      let server = try HTTPServer(loop: loop, options: chosen, gate: gate, service: service)
       boxed.value = server
       return server.port
     }

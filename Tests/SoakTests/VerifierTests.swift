@@ -218,14 +218,20 @@ struct VerifierTests {
 
   @Test("each of two restarts fills the budget, also when what came between them is judged after both")
   func twoRestarts() {
-    var recording = Recording()
-    for number in 11...13 { recording.publish(number, at: 1_020, to: [0, 1]) }
-    recording.publish(14, at: 1_020.1, window: 1, to: [])
-    recording.note(.serverStopped, 1_021.5)
-    for number in 15...17 { recording.publish(number, at: 1_022, to: [0, 1]) }
-    recording.note(.serverStopped, 1_023)
-    recording.publish(18, at: 1_040, to: [0, 1])
-    #expect(recording.judged().counts[.budget] == nil)
+    for stops in [[1_021.5, 1_028], [1_028]] {
+      var recording = Recording()
+      // Half a token a second: without a restart in between there is one too few for the second three.
+      recording.settings = ChannelSettings(
+        app: .scores, storagePolicy: .latest, budget: FrequencyBudget(capacity: 3, refillPerHour: 1_800),
+        windows: recording.settings.windows)
+      for number in 11...13 { recording.publish(number, at: 1_020, to: [0, 1]) }
+      // Nobody sees it, which holds up the judgement for some seconds.
+      recording.publish(14, at: 1_020.1, window: 1, to: [])
+      for number in 15...17 { recording.publish(number, at: 1_024.6, to: [0, 1]) }
+      for stop in stops { recording.note(.serverStopped, stop) }
+      recording.publish(18, at: 1_040, to: [0, 1])
+      #expect((recording.judged().counts[.budget] == nil) == (stops.count == 2))
+    }
   }
 
   @Test("a violation says all that is needed to find it again")

@@ -7,10 +7,21 @@ import Foundation
 package final class RawSocket: @unchecked Sendable {
   package let descriptor: Int32
 
-  package init(port: UInt16, receiveBuffer: Int32? = nil) throws {
+  /// - Parameter host: the address of this machine that it comes from.
+  package init(port: UInt16, receiveBuffer: Int32? = nil, from host: String? = nil) throws {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     if var size = receiveBuffer {
       setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4)
+    }
+    if let host {
+      var own = sockaddr_in()
+      own.sin_family = sa_family_t(AF_INET)
+      own.sin_addr.s_addr = inet_addr(host)
+      withUnsafePointer(to: &own) { pointer in
+        _ = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      }
     }
     var seconds = timeval(tv_sec: 20, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &seconds, socklen_t(MemoryLayout<timeval>.size))

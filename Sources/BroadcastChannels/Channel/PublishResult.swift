@@ -32,6 +32,11 @@ public struct PublishResult: Sendable {
   public let isRepetition: Bool
   /// What happens now, in order.
   public let effects: [ChannelEffect]
+
+  /// The same for a record that outlives the payloads which the effects hold.
+  public var withoutEffects: PublishResult {
+    PublishResult(uniqueID: uniqueID, outcome: outcome, isRepetition: isRepetition, effects: [])
+  }
 }
 
 /// How much of a channel's budget and rate is left.

@@ -11,12 +11,17 @@ final class AccessControl {
   private let takesCertificates: Bool
   private let certificates: CertificateRules
   private let isPaced: Bool
+  private let visitors: Visitors
   private let now: () -> Date
   private let anybody = Caller(.anybody)
   private let stranger = Caller(.stranger)
 
   /// - Parameter keys: nil when no tokens are checked.
-  init(_ configuration: ServerConfiguration, keys: KeyRing?, now: @escaping () -> Date) {
+  init(
+    _ configuration: ServerConfiguration, keys: KeyRing?, visitors: Visitors = Visitors(),
+    now: @escaping () -> Date
+  ) {
+    self.visitors = visitors
     verifier = keys.map { TokenVerifier(keys: $0, strict: configuration.strictness.contains(.tokenClaims)) }
     takesCertificates = configuration.clientAuthority != nil
     certificates = CertificateRules(environment: configuration.environment)
@@ -46,7 +51,7 @@ final class AccessControl {
         ))
     }
     do throws(Refusal) {
-      let token = try verifier.provider(authorization: request.header("authorization"), now: now())
+      let token = try providerToken(of: request, verifier)
       try connection(of: request.peer).admit(token, now: now())
       return Caller(.provider(Provider(token, verifier)))
     } catch {
@@ -58,10 +63,34 @@ final class AccessControl {
   /// nowhere: not for the connection's team, nor its pace.
   func providerName(of request: HTTPRequest) -> String? {
     if let caller = try? certified(request) { return caller.providerName }
-    guard let verifier,
-      let token = try? verifier.provider(authorization: request.header("authorization"), now: now())
-    else { return nil }
+    guard let verifier, let token = try? providerToken(of: request, verifier) else { return nil }
     return Provider(token, verifier).name
+  }
+
+  /// The one way to a provider's token: bad ones are counted.
+  private func providerToken(
+    of request: HTTPRequest, _ verifier: TokenVerifier
+  ) throws(Refusal) -> ProviderToken {
+    let header = request.header("authorization")
+    try checkVisitor(request.peer, unless: verifier.remembers(authorization: header))
+    do throws(Refusal) {
+      return try verifier.provider(authorization: header, now: now())
+    } catch {
+      if error.reason == .invalidProviderToken { visitors.failed(from: request.peer.address, at: now()) }
+      throw error
+    }
+  }
+
+  /// Who has shown many bad tokens is answered for those alone that were checked before, which costs nothing.
+  private func checkVisitor(
+    _ peer: HTTPPeer, unless isRemembered: @autoclosure () -> Bool
+  ) throws(Refusal) {
+    do throws(Visitors.Refusal) {
+      try visitors.checkCredential(from: peer.address, at: now())
+    } catch {
+      if isRemembered() { return }
+      throw Refusal(error, "too many bad tokens came")
+    }
   }
 
   /// Who a request to Touchline's own interface, or a WebSocket handshake, comes from: a provider, a subscriber, or
@@ -72,21 +101,32 @@ final class AccessControl {
     if isOpen { return anybody }
     if let caller = try certified(request) { return caller }
     guard let verifier else { return stranger }
+    let presented: (text: String, place: SubscriberToken.Place)?
     do throws(SubscriberToken.Refusal) {
-      let presented = try SubscriberToken.extract(
+      presented = try SubscriberToken.extract(
         authorization: request.header("authorization").map { [$0] } ?? [],
         subprotocols: request.header("sec-websocket-protocol").map(listItems) ?? [],
         queryTokens: request.query.filter { $0.name == "token" }.map(\.value))
-      guard let presented else { return stranger }
-      // What else is in the header is a provider's. Beside it there are subscribers' tokens alone: a URL is seen by too
-      // many for a provider's.
-      if presented.place != .authorization || Self.isSubscriberToken(presented.text) {
-        return Caller(.subscriber(try verifier.subscriber(presented.text, now: now())))
-      }
     } catch {
       throw AnswerError(error)
     }
-    return try provider(of: request)
+    guard let presented else { return stranger }
+    // What else is in the header is a provider's. Beside it there are subscribers' tokens alone: a URL is seen by too
+    // many for a provider's.
+    guard presented.place != .authorization || Self.isSubscriberToken(presented.text) else {
+      return try provider(of: request)
+    }
+    do throws(Refusal) {
+      try checkVisitor(request.peer, unless: verifier.remembers(presented.text))
+    } catch {
+      throw AnswerError(error)
+    }
+    do throws(SubscriberToken.Refusal) {
+      return Caller(.subscriber(try verifier.subscriber(presented.text, now: now())))
+    } catch {
+      if case .invalid = error { visitors.failed(from: request.peer.address, at: now()) }
+      throw AnswerError(error)
+    }
   }
 
   private static func isSubscriberToken(_ text: String) -> Bool {

@@ -1,4 +1,5 @@
 import BroadcastChannels
+import EventLoop
 import Foundation
 
 /// How a server is set up. ``Setting`` describes each part; ``LayeredConfiguration`` puts them together.
@@ -61,10 +62,14 @@ public struct ServerConfiguration: Sendable, Hashable {
   public var keepsInMemory = false
   /// The folder of channel definitions.
   public var channels: String?
+  /// How many loops carry messages to subscribers, each in a thread of its own; the first one has the rules as well.
+  public var loops = ServerConfiguration.availableProcessors
   /// How silent peers are found.
   public var keepAlive = KeepAlive(ping: Limits.pingSeconds, silence: Limits.silenceSeconds)
   /// Seconds for a whole request or handshake. No key of a configuration file: tests alone want another.
   public var handshakeSeconds = Limits.handshakeSeconds
+  /// What clients may use of the server.
+  public var limits = ServerLimits()
   /// What is logged.
   public var logLevel = ServerLog.Level.info
   /// How a line of the log looks.
@@ -104,6 +109,11 @@ public struct ServerConfiguration: Sendable, Hashable {
     keepsInMemory = text == "memory"
     store = keepsInMemory ? nil : text
     return nil
+  }
+
+  /// How many processors this process may use: ``Limits/loops`` at most.
+  public static var availableProcessors: Int {
+    min(EventLoop.availableProcessors, Limits.loops)
   }
 
   /// The file that channels are kept in: the one that was named, or `touchline/channels.sqlite` in the user's folder of

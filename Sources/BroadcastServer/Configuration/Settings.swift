@@ -1,9 +1,10 @@
 import BroadcastChannels
+import EventLoop
 import Foundation
 
 extension Setting {
   /// The settings of a server, in the order of the help.
-  public static let all: [Setting] = listening + access + rules + operating
+  public static let all: [Setting] = listening + access + rules + limits + operating
 
   private static let listening = [
     Setting(
@@ -82,6 +83,51 @@ extension Setting {
       "silence-seconds", Limits.silenceSeconds,
       "and dropped after so long, or when it reads nothing for so long",
       \.keepAlive.silence),
+    count(
+      "loops", 1...Limits.loops, standard: "one a processor",
+      "threads that carry messages to subscribers; with 1 there is no further thread", \.loops, .restart),
+  ]
+
+  private static let limits = [
+    Setting(
+      key: "max-connections", form: .count(1...1_000_000),
+      standard: "what the limit on open files leaves, \(Limits.reservedDescriptors) less",
+      help: "connections in total; who comes beyond it is turned away", change: .restart,
+      take: { configuration, value in
+        guard let number = value.number.flatMap({ Int(exactly: $0) }), (1...1_000_000).contains(number) else {
+          return "a whole number from 1 to 1000000 was expected"
+        }
+        configuration.limits.connections = number
+        return nil
+      },
+      value: { $0.limits.connections.map { .number(Double($0)) } ?? .none }),
+    count(
+      "max-connections-per-address", 1...1_000_000, standard: String(Limits.connectionsPerAddress),
+      "connections from one address", \.limits.connectionsPerAddress, .restart),
+    rate(
+      "max-requests-per-address", "requests a second from one address, and five times as many at once",
+      \.limits.requestsPerAddress),
+    rate(
+      "max-frames-per-session", "frames a second of one WebSocket, and four times as many at once",
+      \.limits.framesPerSession),
+    Setting(
+      key: "unlimited-addresses", form: .list("LIST"), standard: "127.0.0.0/8,::1",
+      help:
+        "addresses and ranges that limits by address don't count, separated by commas: proxies; none for none",
+      change: .restart,
+      take: { configuration, value in
+        let texts = value.list ?? [""]
+        let ranges = texts == ["none"] ? [] : texts.map { AddressRange($0) }
+        guard !ranges.contains(nil), !texts.isEmpty else {
+          return "addresses and ranges such as 10.0.0.0/8, or \"none\", were expected"
+        }
+        configuration.limits.unlimitedAddresses = ranges.compactMap(\.self)
+        return nil
+      },
+      value: { configuration in
+        let ranges = configuration.limits.unlimitedAddresses.map(\.description)
+        return .list(ranges.isEmpty ? ["none"] : ranges)
+      }),
   ]
 
   private static let operating = [
@@ -145,6 +191,37 @@ extension Setting {
         return nil
       },
       value: { .text($0[keyPath: place].rawValue) })
+  }
+
+  private static func count(
+    _ key: String, _ range: ClosedRange<Int>, standard: String, _ help: String, _ place: Path<Int>,
+    _ change: Change
+  ) -> Setting {
+    Setting(
+      key: key, form: .count(range), standard: standard, help: help, change: change,
+      take: { configuration, value in
+        guard let number = value.number.flatMap({ Int(exactly: $0) }), range.contains(number) else {
+          return "a whole number from \(range.lowerBound) to \(range.upperBound) was expected"
+        }
+        configuration[keyPath: place] = number
+        return nil
+      },
+      value: { .number(Double($0[keyPath: place])) })
+  }
+
+  private static func rate(_ key: String, _ help: String, _ place: Path<Double>) -> Setting {
+    let range = 1...1_000_000
+    return Setting(
+      key: key, form: .count(range), standard: JSONWriter.seconds(ServerConfiguration()[keyPath: place]),
+      help: help, change: .restart,
+      take: { configuration, value in
+        guard let number = value.number.flatMap({ Int(exactly: $0) }), range.contains(number) else {
+          return "a whole number from 1 to 1000000 was expected"
+        }
+        configuration[keyPath: place] = Double(number)
+        return nil
+      },
+      value: { .number($0[keyPath: place]) })
   }
 
   private static func seconds(_ key: String, _ standard: Double, _ help: String, _ place: Path<Double>)

@@ -51,6 +51,10 @@ public enum LogEvent: String, Sendable, CaseIterable {
   // Connections.
   /// There are no descriptors left.
   case noDescriptors = "no-descriptors"
+  /// A client was turned away, because there are as many connections as there may be.
+  case tooManyConnections = "too-many-connections"
+  /// An address asks too often.
+  case tooManyRequests = "too-many-requests"
   /// A TLS handshake broke off.
   case handshakeFailed = "handshake-failed"
   /// A secure port was asked in the clear.
@@ -67,7 +71,9 @@ public enum LogEvent: String, Sendable, CaseIterable {
   /// Whether clients can bring about as many lines of it as they like: those that are equal are then counted.
   var comesInFloods: Bool {
     switch self {
-    case .payload, .omission, .store, .noDescriptors, .handshakeFailed, .notSecure, .sessionEnded: true
+    case .payload, .omission, .store, .noDescriptors, .tooManyConnections, .tooManyRequests,
+      .handshakeFailed, .notSecure, .sessionEnded:
+      true
     default: false
     }
   }

@@ -50,6 +50,7 @@ public final class ServerLog: Sendable {
 
   private let lowest: Atomic<Int>
   private let now: @Sendable () -> Date
+  private let lost: @Sendable () -> Int
   private let write: @Sendable (Entry) -> Void
   private let gate = Mutex(LogGate())
   private let counts = Mutex([Int](repeating: 0, count: Level.allCases.count))
@@ -59,13 +60,16 @@ public final class ServerLog: Sendable {
   /// - Parameters:
   ///   - lowest: what is less important is left out.
   ///   - now: what time it is.
+  ///   - lost: how many lines could not be written so far.
   ///   - write: takes each line, from whatever thread wrote it.
   public init(
     lowest: Level = .info, now: @escaping @Sendable () -> Date = { Date() },
+    lost: @escaping @Sendable () -> Int = { 0 },
     write: @escaping @Sendable (Entry) -> Void
   ) {
     self.lowest = Atomic(lowest.rank)
     self.now = now
+    self.lost = lost
     self.write = write
   }
 
@@ -74,6 +78,9 @@ public final class ServerLog: Sendable {
 
   /// What is less important is left out from now on.
   public func setLowest(_ level: Level) { lowest.store(level.rank, ordering: .relaxed) }
+
+  /// How many lines could not be written, because whoever reads them is too slow.
+  var lostLines: Int { lost() }
 
   /// How many lines of each level were written.
   var written: [(level: Level, count: Int)] { Array(zip(Level.allCases, counts.withLock { $0 })) }

@@ -41,6 +41,10 @@ struct MetricFamily {
 
   // MARK: Requests
 
+  static let refusedClients = MetricFamily(
+    "touchline_clients_refused_total", .counter,
+    "Clients that were turned away by a limit: descriptors, connections, connections or requests of their address.",
+    labels: ["reason"])
   static let answers = MetricFamily(
     "touchline_provider_answers_total", .counter, "Answers to providers: HTTP requests and publish frames.",
     labels: ["status"])
@@ -109,6 +113,9 @@ struct MetricFamily {
     "By how much a timer of the loop came late; looked at every 250 ms.")
   static let logLines = MetricFamily(
     "touchline_log_lines_total", .counter, "Lines of the log.", labels: ["level"])
+  static let lostLogLines = MetricFamily(
+    "touchline_log_lines_lost_total", .counter,
+    "Lines of the log that were lost, because whoever reads it is too slow.")
   static let uptime = MetricFamily("touchline_uptime_seconds", .gauge, "Seconds since the server started.")
   static let ready = MetricFamily("touchline_ready", .gauge, "1 when GET /readyz answers 200, otherwise 0.")
 
@@ -127,12 +134,13 @@ struct MetricFamily {
 
   /// All of them, in the order of the answer.
   static let all = [
-    build, ready, uptime, connections, accepted, sessions, closings, subscriptions, channels, answers,
+    build, ready, uptime, connections, accepted, sessions, closings, subscriptions, channels, refusedClients,
+    answers,
     answering,
     publishes, refusedPublishes, pushes, refusedPushes, budgetLeft, budgetLimit, limited, exhausted,
     windowWaits,
     fanOutSeconds, fanOutSizes, deliveries, deliveredBytes, conflations, acknowledgements, displays, stale,
     storeCommits,
-    storeFailures, loopLag, logLines, cpu, resident, virtual, openFiles, mostFiles, startTime,
+    storeFailures, loopLag, logLines, lostLogLines, cpu, resident, virtual, openFiles, mostFiles, startTime,
   ]
 }

@@ -70,7 +70,9 @@ final class Monitoring {
       .connections,
       servers.flatMap { name, server in
         server.connectionCounts.map { ([name, $0.kind.rawValue], Double($0.count)) }
-      })
+      }
+        // Whatever port they came by.
+        + (hub.loops.map { [(["loops", ConnectionKind.webSocket.rawValue], Double($0.sessionCount))] } ?? []))
     text.add(.accepted, servers.map { ([$0.0], Double($0.1.acceptedCount)) })
     text.add(.sessions, registry.count)
     text.add(.closings, metrics.closings)
@@ -80,6 +82,8 @@ final class Monitoring {
   }
 
   private func addRequests(to text: inout Exposition) {
+    let limits = Dictionary(uniqueKeysWithValues: ClientLimit.allCases.map { ($0.rawValue, 0) })
+    text.add(.refusedClients, limits.merging(metrics.refusedClients) { $1 })
     text.add(
       .answers, metrics.answers.sorted { $0.key < $1.key }.map { ([String($0.key)], Double($0.value)) })
     text.add(.answering, metrics.answering)
@@ -121,6 +125,7 @@ final class Monitoring {
     text.add(.storeCommits, metrics.storeCommits)
     text.add(.storeFailures, metrics.storeFailures)
     text.add(.loopLag, metrics.loopLag)
+    text.add(.lostLogLines, log.lostLines)
     text.add(.logLines, log.written.map { ([$0.level.rawValue], Double($0.count)) })
   }
 

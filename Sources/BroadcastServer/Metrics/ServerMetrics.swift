@@ -4,7 +4,7 @@ import BroadcastChannels
 /// how many channels there are, is not counted but looked at when somebody scrapes.
 final class ServerMetrics {
   /// Deliveries of all channels, also of those that are gone.
-  let deliveries = DeliveryTotals()
+  var deliveries = DeliveryCounts()
 
   /// Accepted publishes by what was done with each; `repeated` for a known request id.
   private(set) var publishes: [String: Int] = [:]
@@ -16,6 +16,8 @@ final class ServerMetrics {
   private(set) var refusedPushes: [String: Int] = [:]
   /// Answers of the provider API, and of publish frames, by status.
   private(set) var answers: [Int: Int] = [:]
+  /// Clients that were turned away, by the limit.
+  private(set) var refusedClients: [String: Int] = [:]
   /// Ended sessions by close code.
   private(set) var closings: [String: Int] = [:]
 
@@ -23,9 +25,9 @@ final class ServerMetrics {
   private(set) var answering = Histogram.quick
   /// Seconds that messages waited in a delivery window.
   private(set) var windowWaits = Histogram.windows
-  /// Seconds from a message's being let out to the last of its subscribers.
+  /// Seconds from a message's being let out to the last of its subscribers, on each loop that has some.
   private(set) var fanOutSeconds = Histogram.quick
-  /// Subscribers that messages were let out to.
+  /// Subscribers that messages were let out to, on each loop that has some.
   private(set) var fanOutSizes = Histogram.sizes
   /// Seconds of making something durable.
   private(set) var storeCommits = Histogram.quick
@@ -58,9 +60,9 @@ final class ServerMetrics {
   func waited(seconds: Double) { windowWaits.observe(seconds) }
 
   /// Messages went out together, and everybody was served.
-  func fannedOut(subscribers: Int, seconds: Double) {
-    fanOutSizes.observe(Double(subscribers))
-    fanOutSeconds.observe(max(0, seconds))
+  func fannedOut(_ pass: FannedOut) {
+    fanOutSizes.observe(Double(pass.subscribers))
+    fanOutSeconds.observe(max(0, pass.seconds))
   }
 
   /// The store made something durable.
@@ -71,6 +73,9 @@ final class ServerMetrics {
 
   /// A timer came late.
   func late(seconds: Double) { loopLag.observe(max(0, seconds)) }
+
+  /// A client was turned away.
+  func refusedClient(_ limit: ClientLimit) { refusedClients[limit.rawValue, default: 0] += 1 }
 
   /// A session ended. Codes that clients make up count together.
   func sessionClosed(code: UInt16?) {
@@ -84,18 +89,9 @@ final class ServerMetrics {
   ]
 }
 
-/// Deliveries of all channels together.
-final class DeliveryTotals {
-  /// Messages that sockets took, one a subscriber and message.
-  var written = 0
-  /// Bytes of these messages' texts, without what WebSocket, HTTP and TLS add.
-  var bytes = 0
-  /// Messages that a newer one replaced before a slow socket could take them.
-  var conflated = 0
-  /// Messages that subscribers said that they received.
-  var acknowledged = 0
-  /// Messages that devices said that they displayed.
-  var displayed = 0
-  /// Displayed messages that devices said to have become stale.
-  var stale = 0
+/// What turns a client away before anything else is looked at.
+enum ClientLimit: String, CaseIterable {
+  case descriptors, connections
+  case addressConnections = "address-connections"
+  case addressRequests = "address-requests"
 }

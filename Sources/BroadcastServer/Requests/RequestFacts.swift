@@ -68,7 +68,8 @@ struct Publication {
     _ message: Message, _ result: PublishResult, in room: ChannelRoom, before: SentSoFar,
     budget: BudgetReport, findings: [Finding]
   ) {
-    self.result = result
+    // Without what was let out: the log would keep a thousand payloads.
+    self.result = result.withoutEffects
     self.budget = budget
     self.findings = findings
     priority = message.priority

@@ -7,11 +7,8 @@ import Foundation
 /// It holds a place in the log and nothing else: a reader that takes nothing costs no memory, and is told how many
 /// entries it missed once it goes on. A message's entry waits up to ``Limits/requestSettleSeconds`` for the devices'
 /// acknowledgements, because without them its numbers would say nothing.
-final class RequestStream: StreamHandler, RegisteredStream {
-  private let log: RequestLog
-  private let registry: SessionRegistry
-  private let environment: HubEnvironment
-  private let access: AccessControl
+final class RequestStream: StreamHandler, RegisteredStream, KeptAlive {
+  private let services: SessionServices
   private let caller: Caller
   private let filter: RequestFilter
   private var next: Int
@@ -19,29 +16,28 @@ final class RequestStream: StreamHandler, RegisteredStream {
   private var cancelTimer: (() -> Void)?
   private(set) weak var connection: Connection?
   var registryPlace: Int32?
+  var sweepPlace: Int32?
   private(set) var stalledSince: Double?
   var lastPing: Double = 0
 
   /// - Parameter next: the number of the first entry that is sent.
-  init(
-    log: RequestLog, registry: SessionRegistry, environment: HubEnvironment, access: AccessControl,
-    caller: Caller, filter: RequestFilter, next: Int
-  ) {
-    self.log = log
-    self.registry = registry
-    self.environment = environment
-    self.access = access
+  init(_ services: SessionServices, caller: Caller, filter: RequestFilter, next: Int) {
+    self.services = services
     self.caller = caller
     self.filter = filter
     self.next = next
   }
+
+  private var log: RequestLog { services.requests }
+  private var environment: HubEnvironment { services.hub.environment }
 
   // MARK: Connection
 
   func opened(_ connection: Connection) {
     self.connection = connection
     lastPing = connection.lastHeard
-    registry.add(self)
+    services.registry.add(self)
+    services.sweep.add(self)
     log.begin(self)
     cancelExpiry = caller.closeWhenExpired(in: environment) { [weak self] in
       self?.close(code: $0, reason: $1)
@@ -59,14 +55,24 @@ final class RequestStream: StreamHandler, RegisteredStream {
     cancelTimer = nil
     cancelExpiry?()
     log.end(self)
-    registry.remove(self)
+    services.registry.remove(self)
+    services.sweep.remove(self)
   }
 
   func close(code: UInt16, reason: String) { connection?.close(code: code, reason: reason) }
 
-  func recheckAccess() {
-    do throws(AnswerError) { try access.recheck(caller) } catch { close(code: 4003, reason: error.message) }
+  func sayGoodbye(retryIn: Double) {
+    connection?.send(OutgoingBytes(raw: EventStreamText.retry(after: retryIn)))
+    close(code: 1012, reason: "")
   }
+
+  func recheckAccess() {
+    do throws(AnswerError) { try services.access.recheck(caller) } catch {
+      close(code: 4003, reason: error.message)
+    }
+  }
+
+  func deleted(_ room: ChannelRoom) {}
 
   func keepAlive() {
     // What is behind already will be sent; a comment would have to wait for it.
@@ -111,7 +117,7 @@ final class RequestStream: StreamHandler, RegisteredStream {
 
   private func send(_ event: [UInt8], _ connection: Connection) -> Bool {
     let isTaken = connection.send(OutgoingBytes(raw: event))
-    stalledSince = isTaken ? nil : stalledSince ?? registry.now
+    stalledSince = isTaken ? nil : stalledSince ?? services.clock
     return isTaken
   }
 }

@@ -20,6 +20,9 @@ struct RecentlyUsed<Key: Hashable, Value> {
 
   var count: Int { entries.count }
 
+  /// Whether there is a value; that doesn't count as a use.
+  func contains(_ key: Key) -> Bool { places[key] != nil }
+
   /// Gives a value, which then counts as just used.
   mutating func value(for key: Key) -> Value? {
     guard let place = places[key] else { return nil }

@@ -4,7 +4,7 @@
 //
 // Good and bad tokens have a memory each: whoever sends bad ones, which everybody can, pushes out no good one. A
 // flood of different bad tokens still costs a signature check each when it names a known key; how many come in a second
-// is for the server to bound.
+// is for the server to bound (`Visitors`).
 
 import BroadcastChannels
 import Foundation
@@ -77,6 +77,20 @@ public final class TokenVerifier {
     }
     try token.check(at: now)
     return token
+  }
+
+  /// The same for what stands in an `authorization` header; what is no token there needs no check.
+  public func remembers(authorization: String?) -> Bool {
+    guard case .token(let text) = BearerHeader.read(authorization, strict: isStrict) else { return true }
+    return remembers(text)
+  }
+
+  /// Whether a token's signature was checked already, and its outcome is remembered.
+  public func remembers(_ text: String) -> Bool {
+    guard text.utf8.count <= Limits.tokenBytes else { return true }
+    let digest = TokenDigest(text)
+    return providers.good.contains(digest) || providers.bad.contains(digest)
+      || subscribers.good.contains(digest) || subscribers.bad.contains(digest)
   }
 
   // MARK: Memory

@@ -23,6 +23,8 @@ public final class EventStreamClient {
 
   /// ``EventLoop/now`` when the server was last heard, be it a comment.
   public var lastHeard: Double { socket?.lastHeard ?? lastHeardAtStart }
+  /// Seconds after which a server that ends wants to be asked again; nil when it said nothing of that.
+  public var askedToRetry: Double? { socket?.askedToRetry }
   private let socket: EventStreamSocket?
   private let lastHeardAtStart: Double
 
@@ -56,6 +58,7 @@ public final class EventStreamClient {
 
 private final class EventStreamSocket: WebSocketEndpoint {
   private(set) var lastHeard: Double
+  var askedToRetry: Double? { reader.askedToRetry }
   private let loop: EventLoop
   private let target: ClientURL
   private let headers: [(String, String)]

@@ -21,6 +21,9 @@ struct EventStreamReader {
   private var name = ""
   private var data: [UInt8]?
   private(set) var lastID: String?
+  /// Seconds after which the server wants to be asked again, when it has changed its mind since the stream began: it ends.
+  private(set) var askedToRetry: Double?
+  private var usualRetry: Double?
 
   /// - Parameters:
   ///   - lastID: what the stream was resumed with.
@@ -60,6 +63,11 @@ struct EventStreamReader {
     case "event": name = String(decoding: value, as: UTF8.self)
     case "data": data = data.map { $0 + [0x0a] + value } ?? Array(value)
     case "id": if !value.contains(0) { lastID = String(decoding: value, as: UTF8.self) }
+    case "retry":
+      if !value.isEmpty, value.allSatisfy({ (0x30...0x39).contains($0) }) {
+        let seconds = Double(String(decoding: value, as: UTF8.self)).map { $0 / 1_000 }
+        if usualRetry == nil { usualRetry = seconds } else { askedToRetry = seconds }
+      }
     default: break
     }
     return nil

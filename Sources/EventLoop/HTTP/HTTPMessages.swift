@@ -4,6 +4,8 @@
 public final class HTTPPeer {
   /// The peer's numeric address, without its port.
   public let remoteAddress: String
+  /// The same, for whoever counts by it; nil for a text that is no address.
+  public let address: NetworkAddress?
   /// Whether it came through TLS.
   public let isSecure: Bool
   /// The version of the newest request: `1.0`, `1.1` or `2`.
@@ -19,6 +21,7 @@ public final class HTTPPeer {
     clientCertificate: PeerCertificate? = nil
   ) {
     self.remoteAddress = remoteAddress
+    address = NetworkAddress(remoteAddress)
     self.isSecure = isSecure
     self.httpVersion = httpVersion
     self.clientCertificate = clientCertificate

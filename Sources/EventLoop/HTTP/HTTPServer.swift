@@ -1,59 +1,56 @@
-// Why: the list of what a listening port has brought in. Deadlines are checked by one sweep over the connections that
-// still are HTTP or are closing, not by a timer each. Open WebSockets have no deadline and stand apart, compactly.
+// Why: what is particular to a port: the listener, its certificates, the service that answers. What it has brought in is the
+// ConnectionHost's.
 
 import CLibuv
 import Glibc
 
 /// A listening port with its connections, on one ``EventLoop``. The loop keeps it alive.
-public final class HTTPServer: LoopResource {
+public final class HTTPServer: ConnectionHost {
   /// The host it listens on, as given.
   public let host: String
   /// The port it listens on.
   public let port: UInt16
-  /// Connections that are open in any form: HTTP, event streams and WebSockets.
-  public var connectionCount: Int { connections.count + webSockets.count }
 
   /// Connections that were accepted since it listens.
   public private(set) var acceptedCount = 0
 
-  let loop: EventLoop
-  let options: ServerOptions
   let service: any HTTPService
-  /// Where every read of this loop goes first.
-  var scratch = [UInt8](repeating: 0, count: 65_536)
-  private var batch: [UInt8] = []
   private(set) var tls: TLSContext?
   private(set) var isClosing = false
+  private let gate: ConnectionGate
+  private var turnedAway = TurnedAway()
   private var listener: Listener?
-  private var sweep: LoopTimer?
-  private(set) var connections: [ObjectIdentifier: any ServedConnection] = [:]
-  /// Those in which no close has begun. Each knows its place.
-  private var webSockets: [ServerSocket] = []
   private var dateSecond: time_t = -1
   private var dateText = ""
 
   /// Listens at once; connections are accepted while the loop runs.
+  /// - Parameter gate: counts the connections; several ports may share one.
   /// - Throws: ``EventLoopError``.
-  public init(loop: EventLoop, options: ServerOptions, service: any HTTPService) throws {
-    self.loop = loop
-    self.options = options
+  public init(
+    loop: EventLoop, options: ServerOptions, gate: ConnectionGate = ConnectionGate(), service: any HTTPService
+  ) throws {
+    self.gate = gate
     self.service = service
     host = options.host
     tls = try options.tls.map { identity throws(EventLoopError) in try TLSContext(identity) }
     let accepted = Accepted()
     let listener = try Listener(
       loop: loop, host: options.host, port: options.port, backlog: options.backlog,
-      starved: { [weak service] in service?.noticed(.noDescriptors, from: "") }
+      starved: { descriptor in
+        accepted.server?.service.noticed(.noDescriptors, from: "")
+        guard let descriptor else { return }
+        guard let server = accepted.server else { return _ = Glibc.close(descriptor) }
+        server.turnAway(descriptor, lingers: false)
+      }
     ) { descriptor, address in
       guard let server = accepted.server else { return _ = Glibc.close(descriptor) }
       server.accept(descriptor, address)
     }
     port = listener.port
     self.listener = listener
+    super.init(on: loop, options)
     accepted.server = self
-    loop.keep(self)
-    let period = max(0.02, min(0.5, min(options.handshakeTimeout, options.idleTimeout) / 4))
-    sweep = loop.schedule(after: period, every: period) { [weak self] in self?.checkAll() }
+    begin()
   }
 
   /// Closes the listening socket and the connections that rest between two requests. What is being served
@@ -79,75 +76,58 @@ public final class HTTPServer: LoopResource {
   /// other, and clients refuse it.
   public var certificateExpiry: Int? { tls?.notAfter }
 
-  func loopEnds() {
+  override func loopEnds() {
     stopAccepting()
-    sweep?.cancel()
-    for connection in connections.values { connection.abort() }
-    for socket in webSockets { socket.abort() }
-    connections = [:]
-    webSockets = []
+    super.loopEnds()
+    turnedAway.closeThose(before: .infinity)
   }
 
   private func accept(_ descriptor: Int32, _ address: String) {
     acceptedCount += 1
+    if let refusal = gate.enter(descriptor, from: NetworkAddress(address)) {
+      service.noticed(.tooManyConnections(refusal), from: refusal == .tooMany ? "" : address)
+      return turnAway(descriptor, lingers: true)
+    }
     if var size = options.sendBufferBytes {
       setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
     }
-    guard let wire = Wire(loop: loop, descriptor: descriptor) else {
+    guard let wire = Wire(loop: loop, descriptor: descriptor, gate: gate) else {
+      gate.leave(descriptor)
       Glibc.close(descriptor)
       return
     }
     let arrival = Arrival(wire, remoteAddress: address, server: self)
-    connections[ObjectIdentifier(arrival)] = arrival
+    add(arrival)
   }
 
-  private func checkAll() {
-    let now = loop.now
-    for connection in connections.values { connection.check(now) }
+  override func checkAll() {
+    super.checkAll()
+    turnedAway.closeThose(before: loop.now)
   }
+
+  private func turnAway(_ descriptor: Int32, lingers: Bool) {
+    let answer = tls == nil ? Self.full.head(length: Self.full.body.count, keepAlive: false, date: date) : []
+    turnedAway.add(
+      descriptor, answer.isEmpty ? [] : answer + Self.full.body, lingers: lingers, now: loop.now)
+  }
+
+  /// What a client in the clear is told that is one too many, whatever it was about to ask.
+  private static let full = HTTPResponse(
+    status: 503,
+    headers: [("content-type", "application/json"), ("retry-after", "5")],
+    body: Array(
+      "{\"reason\":\"ServiceUnavailable\",\"message\":\"there are too many connections; come back later\"}\n"
+        .utf8))
 
   // MARK: - For connections
-
-  func forget(_ connection: any ServedConnection) { connections[ObjectIdentifier(connection)] = nil }
-
-  /// A connection goes on in another form.
-  func replace(_ old: any ServedConnection, with new: any ServedConnection) {
-    connections[ObjectIdentifier(old)] = nil
-    connections[ObjectIdentifier(new)] = new
-  }
 
   /// The wire goes on as a WebSocket, which begins with `answer`.
   func becomeWebSocket(_ wire: Wire, _ answer: [UInt8], _ connection: Connection, _ from: HTTPConnection) {
     forget(from)
     let socket = ServerSocket(wire, connection: connection, server: self)
-    socket.place = Int32(webSockets.count)
-    webSockets.append(socket)
+    add(socket)
     connection.attach(socket)
     socket.open(answer)
-  }
-
-  /// A WebSocket's close has begun: from now on it has a deadline. Idempotent.
-  func closeBegan(_ socket: ServerSocket) {
-    guard let place = socket.place else { return }
-    socket.place = nil
-    let last = webSockets.removeLast()
-    if last !== socket {
-      webSockets[Int(place)] = last
-      last.place = place
-    }
-    connections[ObjectIdentifier(socket)] = socket
-  }
-
-  /// An empty buffer for frames that are written at once; ``giveBack(_:)`` lets the next one use its memory.
-  func takeBatch() -> [UInt8] {
-    var taken: [UInt8] = []
-    swap(&taken, &batch)
-    return taken
-  }
-
-  func giveBack(_ used: [UInt8]) {
-    batch = used
-    batch.removeAll(keepingCapacity: true)
   }
 
   /// The time in the form of RFC 9110 section 5.6.7, made once a second.

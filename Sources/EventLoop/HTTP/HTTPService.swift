@@ -17,8 +17,10 @@ extension HTTPService {
 
 /// What can go wrong with connections below the requests.
 public enum ConnectionTrouble: Hashable, CustomStringConvertible {
-  /// There are no descriptors left: connections wait, and some time out.
+  /// There are no descriptors left: a client was turned away, or waits.
   case noDescriptors
+  /// A client was turned away, because there are as many connections as there may be.
+  case tooManyConnections(ConnectionGate.Refusal)
   /// A TLS handshake broke off, in OpenSSL's words.
   case handshakeFailed(String)
   /// A secure port was asked in the clear.
@@ -30,7 +32,11 @@ public enum ConnectionTrouble: Hashable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .noDescriptors:
-      "there are no descriptors left, so that connections wait; raise the limit (ulimit -n), or close some"
+      "there are no descriptors left, so that clients are turned away; raise the limit (ulimit -n), or close some"
+    case .tooManyConnections(.tooMany):
+      "there are as many connections as there may be, so that clients are turned away"
+    case .tooManyConnections(.tooManyFromAddress):
+      "there are as many connections from an address as there may be, so that further ones are turned away"
     case .handshakeFailed(let reason): "a TLS handshake failed: \(reason)"
     case .notSecure:
       "a client without TLS came to a port with TLS; its URL should begin with https:// or wss://"
@@ -67,6 +73,8 @@ public struct ServerOptions: Sendable {
   public var tls: TLSIdentity?
   /// The bounds of HTTP/2.
   public var http2 = HTTP2Limits()
+  /// What a WebSocket's peer may send in the long run; more closes with 1008.
+  public var inbound = InboundRate()
   /// WebSocket subprotocols; the first one of these that the client offers, in the client's order, is taken.
   public var subprotocols: [String] = []
   /// Bytes the kernel may hold for a peer that reads slowly (SO_SNDBUF, which Linux doubles); nil leaves it

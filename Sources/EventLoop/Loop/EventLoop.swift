@@ -24,6 +24,7 @@ public final class EventLoop {
   private var soonJobs: [() -> Void] = []
   private var turnEnd: TurnEnd?
   private var resources: [ObjectIdentifier: any LoopResource] = [:]
+  private var inboxes: [Inbox] = []
   private var websockets: LibwebsocketsContext?
 
   /// Makes a loop that is ready for timers, servers and clients.
@@ -77,6 +78,9 @@ public final class EventLoop {
   /// Monotonic time in seconds; its zero has no meaning.
   public var now: Double { Double(uv_hrtime()) / 1e9 }
 
+  /// How many processors this process may use, by its affinity; at least 1.
+  public static var availableProcessors: Int { Int(uv_available_parallelism()) }
+
   /// Raises the soft limit on open descriptors to the hard one, at most to `ceiling`. Call it before the
   /// first server or client: libwebsockets sizes its tables by the limit at that moment (16 bytes each).
   public static func raiseDescriptorLimit(ceiling: UInt = 262_144) {
@@ -86,6 +90,13 @@ public final class EventLoop {
     guard wanted > limit.rlim_cur else { return }
     limit.rlim_cur = wanted
     setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  }
+
+  /// How many descriptors the process may have open.
+  public static var descriptorLimit: Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1_024 }
+    return Int(clamping: limit.rlim_cur)
   }
 
   // MARK: - For the module
@@ -109,6 +120,8 @@ public final class EventLoop {
 
   func keep(_ resource: any LoopResource) { resources[ObjectIdentifier(resource)] = resource }
 
+  func keep(_ inbox: Inbox) { inboxes.append(inbox) }
+
   func release(_ resource: any LoopResource) { resources[ObjectIdentifier(resource)] = nil }
 
   /// The libwebsockets context, made on first use.
@@ -124,6 +137,7 @@ public final class EventLoop {
 
   private func runJobs() {
     for job in remote.takeJobs() { job() }
+    for inbox in inboxes { inbox.read() }
     let jobs = soonJobs
     soonJobs = []
     for job in jobs { job() }
@@ -135,6 +149,8 @@ public final class EventLoop {
     self.wake = nil
     for resource in resources.values { resource.loopEnds() }
     resources = [:]
+    for inbox in inboxes { inbox.close() }
+    inboxes = []
     turnEnd?.close()
     turnEnd = nil
     websockets?.beginDestruction()

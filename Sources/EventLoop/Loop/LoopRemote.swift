@@ -27,6 +27,14 @@ public final class LoopRemote: Sendable {
     }
   }
 
+  /// Lets the loop look into its mailboxes soon.
+  func wake() {
+    state.withLock { state in
+      guard let wake = state.wake else { return }
+      uv_async_send(wake)
+    }
+  }
+
   func connect(_ wake: UnsafeMutablePointer<uv_async_t>) {
     let state = State(jobs: [], wake: wake)
     self.state.withLock { $0 = state }

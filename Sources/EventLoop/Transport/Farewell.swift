@@ -4,11 +4,11 @@
 /// A connection on which nothing more is said; what still comes is thrown away.
 final class Farewell: ServedConnection, WireUser {
   private let wire: Wire
-  private unowned(unsafe) let server: HTTPServer
+  private unowned(unsafe) let server: ConnectionHost
   private let deadline: Double
   private static let seconds = 2.0
 
-  init(_ wire: Wire, server: HTTPServer) {
+  init(_ wire: Wire, server: ConnectionHost) {
     self.wire = wire
     self.server = server
     deadline = server.loop.now + Self.seconds

@@ -1,5 +1,8 @@
 // Why: uv_listen() would make each accepted socket a uv_tcp_t with libuv's own reading and writing; ours are plain
 // descriptors under a poll handle, see Wire.
+//
+// Without descriptors accept(2) fails and the listener stays readable, so a loop would spin, and clients would hang until they
+// gave up. A spare descriptor gets each of them an answer instead.
 
 import CLibuv
 import CLibwebsocketsShims
@@ -12,13 +15,14 @@ final class Listener: LoopResource {
   private var poll: UnsafeMutablePointer<uv_poll_t>?
   private var pause: LoopTimer?
   private let accepted: (Int32, String) -> Void
-  private let starved: () -> Void
+  private let starved: (Int32?) -> Void
+  private var spare = SpareDescriptor()
 
   /// - Parameters:
-  ///   - starved: told when no connection can be accepted for want of descriptors.
+  ///   - starved: told when there are no descriptors left. It owns the one it gets, if any, and must close it at once.
   ///   - accepted: owns the descriptor it gets; the second argument is the peer's address.
   init(
-    loop: EventLoop, host: String, port: UInt16, backlog: Int32, starved: @escaping () -> Void,
+    loop: EventLoop, host: String, port: UInt16, backlog: Int32, starved: @escaping (Int32?) -> Void,
     accepted: @escaping (Int32, String) -> Void
   ) throws {
     self.loop = loop
@@ -47,6 +51,7 @@ final class Listener: LoopResource {
     loop.release(self)
     Handle.close(poll)
     Glibc.close(descriptor)
+    _ = spare.giveUp()
   }
 
   func loopEnds() { stop() }
@@ -64,15 +69,14 @@ final class Listener: LoopResource {
       guard poll != nil else { return }
       var address = sockaddr_storage()
       var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-      let peer = withUnsafeMutablePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-          Statics.withProcessLock { shim_accept(descriptor, address, &size) }
-        }
-      }
+      let peer = accept(&address, &size)
       guard peer >= 0 else {
         switch errno {
         case EINTR, ECONNABORTED: continue
-        case EMFILE, ENFILE, ENOBUFS, ENOMEM: return rest()
+        case EMFILE, ENFILE:
+          guard turnAwayOne() else { return rest() }
+          continue
+        case ENOBUFS, ENOMEM: return rest()
         default: return
         }
       }
@@ -82,12 +86,35 @@ final class Listener: LoopResource {
     }
   }
 
-  /// Without descriptors the listener stays readable: polling on would only burn the processor.
+  private func accept(_ address: inout sockaddr_storage, _ size: inout socklen_t) -> Int32 {
+    withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        Statics.withProcessLock { shim_accept(descriptor, address, &size) }
+      }
+    }
+  }
+
+  /// Accepts with the spare descriptor. `false` when that fails, too: another thread, or process, has taken it.
+  private func turnAwayOne() -> Bool {
+    guard spare.giveUp() else { return false }
+    defer { spare.refill() }
+    var address = sockaddr_storage()
+    var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let peer = accept(&address, &size)
+    guard peer >= 0 else { return errno == EAGAIN }
+    starved(peer)
+    return true
+  }
+
+  /// The listener stays readable: polling on would only burn the processor.
   private func rest() {
     guard let poll else { return }
     uv_poll_stop(poll)
-    starved()
-    pause = loop.schedule(after: 0.1) { [weak self] in self?.resume() }
+    starved(nil)
+    pause = loop.schedule(after: 0.1) { [weak self] in
+      self?.spare.refill()
+      self?.resume()
+    }
   }
 
   private static func listen(

@@ -41,14 +41,17 @@ final class Wire {
   /// Told of events until the wire is closed.
   var user: (any WireUser)?
   private let loop: EventLoop
+  /// Where it is counted.
+  let gate: ConnectionGate?
   private var poll: UnsafeMutablePointer<uv_poll_t>?
   private(set) var tls: TLSSession?
   private var wanted: Events = []
   private var polled: Events = []
   private var isReminded = false
 
-  init?(loop: EventLoop, descriptor: Int32) {
+  init?(loop: EventLoop, descriptor: Int32, gate: ConnectionGate? = nil) {
     self.loop = loop
+    self.gate = gate
     self.descriptor = descriptor
     let poll = UnsafeMutablePointer<uv_poll_t>.allocate(capacity: 1)
     guard uv_poll_init(loop.uv, poll, descriptor) == 0 else {
@@ -163,8 +166,15 @@ final class Wire {
   /// Closes now, whatever is pending. Idempotent.
   func close() {
     guard poll != nil else { return }
+    gate?.leave(descriptor)
     Glibc.close(surrender())
     tls = nil
+  }
+
+  /// Gives up the TLS session, for whoever gets the descriptor.
+  func surrenderSession() -> TLSSession? {
+    defer { tls = nil }
+    return tls
   }
 
   /// Gives up the poll handle, so that the descriptor can be closed or handed on: libuv forgets it inside

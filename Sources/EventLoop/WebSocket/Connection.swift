@@ -52,6 +52,9 @@ public final class Connection {
   /// Sends a WebSocket ping between two messages. Nothing on an event stream.
   public func ping() { carrier?.ping() }
 
+  /// Since when, in ``EventLoop/now``, a message of the peer is not whole; nil when none is incomplete.
+  public var incompleteSince: Double? { carrier?.incompleteSince }
+
   /// Closes with a WebSocket close frame, after what is pending, within a few seconds even if the peer
   /// reads nothing. An event stream's body just ends. Idempotent.
   /// - Parameters:
@@ -66,6 +69,21 @@ public final class Connection {
   public func finish(_ message: OutgoingBytes, from taken: Int) {
     carrier?.finish(message.bytes, from: taken)
   }
+
+  /// Gives the connection up, so that another loop can take it with ``ConnectionHost/adopt(_:handler:)``. The handler hears
+  /// nothing any more, no end either, and this object is of no use any more.
+  /// - Returns: nil when it is closing, or is no WebSocket; then it stays as it was.
+  public func detach() -> DetachedSocket? {
+    guard var socket = carrier?.detach() else { return nil }
+    socket.remoteAddress = remoteAddress
+    socket.subprotocol = subprotocol
+    carrier = nil
+    handler = nil
+    return socket
+  }
+
+  /// Reads nothing more from the peer, or goes on with it. Frames that came before are kept. WebSockets only.
+  public func pause(_ isPaused: Bool) { carrier?.pause(isPaused) }
 
   func attach(_ carrier: any Carrier) { self.carrier = carrier }
 
@@ -88,11 +106,19 @@ protocol Carrier: AnyObject {
   var directPath: DirectPath? { get }
   /// Takes over what a direct write began: `bytes` from `taken` on.
   func finish(_ bytes: [UInt8], from taken: Int)
+  /// Since when a message of the peer is not whole.
+  var incompleteSince: Double? { get }
+  /// Lets go of the socket for another loop, with what was not written or understood yet.
+  func detach() -> DetachedSocket?
+  func pause(_ isPaused: Bool)
 }
 
 extension Carrier {
   var directPath: DirectPath? { nil }
   func finish(_ bytes: [UInt8], from taken: Int) {}
+  var incompleteSince: Double? { nil }
+  func detach() -> DetachedSocket? { nil }
+  func pause(_ isPaused: Bool) {}
 }
 
 /// Who is told what happens on a ``Connection``; always on the loop's thread.

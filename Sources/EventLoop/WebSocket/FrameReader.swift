@@ -37,11 +37,23 @@ final class FrameReader {
   private var message: [UInt8] = []
   private var isInMessage = false
   private var text = UTF8Check()
+  private var frames = 0
+  /// Since when what is incomplete is so, by its owner's clock.
+  var began = 0.0
 
   init(maxMessageBytes: Int) { self.maxMessageBytes = maxMessageBytes }
 
   /// Whether nothing is incomplete: the next byte begins a message.
   var isIdle: Bool { offset == input.count && !isInMessage }
+
+  /// Whether a message's first fragment came, and its last one didn't.
+  var isInsideMessage: Bool { isInMessage }
+
+  /// How many frames came whole since it was asked last.
+  func takeFrameCount() -> Int {
+    defer { frames = 0 }
+    return frames
+  }
 
   func append(_ bytes: ArraySlice<UInt8>) {
     input.removeFirst(offset)
@@ -56,6 +68,7 @@ final class FrameReader {
       var payload = Array(input[head.payload])
       Self.unmask(&payload, head.mask)
       offset = head.payload.upperBound
+      frames += 1
       if head.isControl { return try control(head.opcode, payload) }
       guard text.accepts(payload) else {
         throw Violation(code: 1007, reason: "text is not valid UTF-8")

@@ -33,6 +33,12 @@ public final class OutgoingBytes: Sendable {
   /// Several frames, one behind the other.
   public init(_ frames: [OutgoingBytes]) { bytes = frames.flatMap(\.bytes) }
 
+  /// The payload of one text frame.
+  public var text: ArraySlice<UInt8> {
+    let header = bytes[1] == 127 ? 10 : bytes[1] == 126 ? 4 : 2
+    return bytes[header...]
+  }
+
   /// Bytes on the wire, the frame header included.
   public var count: Int { bytes.count }
 }

@@ -5,7 +5,7 @@
 
 final class ServerSocket: Carrier, ServedConnection, WireUser {
   /// What waits for the socket.
-  private final class Output {
+  final class Output {
     /// Whole frames, but for the first one's beginning, which may be out already.
     var bytes: [UInt8] = []
     var written = 0
@@ -42,20 +42,24 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   let connection: Connection
   /// Where it is among the server's WebSockets; nil once it is closing.
   var place: Int32?
-  private let wire: Wire
-  private unowned(unsafe) let server: HTTPServer
-  private let path: DirectPath
-  private var reader: FrameReader?
-  private var output: Output?
+  let wire: Wire
+  unowned(unsafe) let server: ConnectionHost
+  let path: DirectPath
+  private var allowance: InboundAllowance
+  var reader: FrameReader?
+  var output: Output?
   private var ending: Ending?
   /// What is sent gathers, because more is to come in this turn.
-  private var isHeld = false
-  private var isOver = false
+  var isHeld = false
+  /// Nothing is read, because what was read has not been dealt with yet.
+  var isPaused = false
+  var isOver = false
 
-  init(_ wire: Wire, connection: Connection, server: HTTPServer) {
+  init(_ wire: Wire, connection: Connection, server: ConnectionHost) {
     self.wire = wire
     self.connection = connection
     self.server = server
+    allowance = InboundAllowance(server.options.inbound)
     let path = server.loop.directPaths.make(wire.descriptor, isSecure: wire.isSecure)
     self.path = path
     if let tls = wire.tls {
@@ -75,6 +79,8 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   // MARK: - Carrier
 
   var isOpen: Bool { ending == nil && !isOver }
+
+  var incompleteSince: Double? { reader.flatMap { $0.isIdle || isPaused ? nil : $0.began } }
 
   var directPath: DirectPath? { path }
 
@@ -163,7 +169,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     updateEvents()
   }
 
-  private func makeOutput() -> Output {
+  func makeOutput() -> Output {
     if let output { return output }
     let made = Output()
     output = made
@@ -174,7 +180,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   /// Writes what gathered.
   /// - Parameter wasFull: something waited before; the socket will say when it has room. Trying each time that the peer says
   ///   something would put a byte into each gap, and somebody who reads nothing would look like a slow reader.
-  private func release(wasFull: Bool = false) {
+  func release(wasFull: Bool = false) {
     isHeld = false
     if output != nil, !wasFull { flush() }
     settle()
@@ -212,9 +218,9 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     if ending == nil { server.loop.directPaths.open(path) }
   }
 
-  private func updateEvents() {
+  func updateEvents() {
     guard !isOver else { return }
-    var wanted: Wire.Events = ending?.isSettled == true ? [] : .readable
+    var wanted: Wire.Events = ending?.isSettled == true || isPaused ? [] : .readable
     if let output, !isHeld, !output.isWritten || output.owesWritable { wanted.insert(.writable) }
     wire.want(wanted)
   }
@@ -229,26 +235,43 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   }
 
   private func read() {
-    guard !isOver, ending?.isSettled != true else { return }
+    guard !isOver, !isPaused, ending?.isSettled != true else { return }
     switch server.scratch.withUnsafeMutableBytes({ wire.read(into: $0) }) {
     case .blocked: return
     case .ended, .failed: return abort()
     case .bytes(let count):
-      connection.lastHeard = server.loop.now
+      let now = server.loop.now
+      allowance.refill(after: now - connection.lastHeard, server.options.inbound)
+      connection.lastHeard = now
       let reader = self.reader ?? FrameReader(maxMessageBytes: server.options.maxMessageBytes)
+      if self.reader == nil { reader.began = now }
       self.reader = reader
+      allowance.bytes -= Float(count)
       reader.append(server.scratch.prefix(count))
-      let wasFull = output != nil
-      isHeld = true
       understand(reader)
-      if reader.isIdle || ending?.isSettled == true { self.reader = nil }
-      release(wasFull: wasFull)
     }
   }
 
-  private func understand(_ reader: FrameReader) {
+  /// Works through what was read. What that sends goes out together.
+  func understand(_ reader: FrameReader) {
+    let wasFull = !isHeld && output != nil
+    isHeld = true
+    takeEvents(of: reader)
+    // Who gave the socket up has given up the reader with it.
+    guard !isOver else { return }
+    if reader.isIdle || ending?.isSettled == true { self.reader = nil }
+    release(wasFull: wasFull)
+  }
+
+  private func takeEvents(of reader: FrameReader) {
     do throws(FrameReader.Violation) {
-      while !isOver, ending?.isSettled != true, let event = try reader.next() { take(event) }
+      while !isOver, !isPaused, ending?.isSettled != true, isWithinRate(reader), let event = try reader.next()
+      {
+        if !reader.isInsideMessage { reader.began = connection.lastHeard }
+        take(event)
+      }
+      // What came last may have been fragments, which are no event.
+      if !isOver { _ = isWithinRate(reader) }
     } catch {
       // After our own close frame there is nothing more to say.
       if let ending { return ending.isSettled = true }
@@ -256,6 +279,18 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
       let deadline = server.loop.now + Self.closingSeconds
       begin(Ending(code: error.code, reason: error.reason, deadline: deadline, isSettled: true), body)
     }
+  }
+
+  /// Whoever sends more than a session may is closed. Fragments count as well, which make no event.
+  private func isWithinRate(_ reader: FrameReader) -> Bool {
+    allowance.frames -= Float(reader.takeFrameCount())
+    guard allowance.isExceeded, ending == nil else { return true }
+    let reason = allowance.frames < 0 ? "too many frames a second" : "too many bytes a second"
+    let deadline = server.loop.now + Self.closingSeconds
+    begin(
+      Ending(code: 1008, reason: reason, deadline: deadline, isSettled: true),
+      [0x03, 0xf0] + Array(reason.utf8))
+    return false
   }
 
   private func take(_ event: FrameReader.Event) {

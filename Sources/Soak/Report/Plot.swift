@@ -138,7 +138,9 @@ struct Plot {
     let bottom = Self.size.height - Self.inset.bottom
     let step = timeStep
     let times = stride(from: 0, through: seconds + 1e-9, by: step).map { time in
-      "<text x=\"\(number(x(time)))\" y=\"\(number(bottom + 18))\" text-anchor=\"\(time == 0 ? "start" : "middle")\">\(Self.time(time))</text>"
+      let anchor = time == 0 ? "start" : x(time) > Self.size.width - 30 ? "end" : "middle"
+      return
+        "<text x=\"\(number(x(time)))\" y=\"\(number(bottom + 18))\" text-anchor=\"\(anchor)\">\(Self.time(time))</text>"
     }
     return (lines + times).joined()
   }

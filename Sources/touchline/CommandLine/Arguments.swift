@@ -55,16 +55,14 @@ struct CommandUsage {
 
   var helpText: String {
     var text = "\(summary)\n\nUsage: touchline \(name) \(synopsis)\n"
-    if !options.isEmpty {
-      let all = allOptions
-      let left = all.map(\.label)
-      let width = (left.map(\.count).max() ?? 0) + 2
-      text += "\nOptions:\n"
-      for (option, label) in zip(all, left) {
-        let margin = String(repeating: " ", count: width + 2)
-        let lines = option.help.wrapped(to: max(40, Self.columns - margin.count))
-        text += "  \(label.padded(to: width))\(lines.joined(separator: "\n\(margin)"))\n"
-      }
+    let all = allOptions
+    let left = all.map(\.label)
+    let width = (left.map(\.count).max() ?? 0) + 2
+    text += "\nOptions:\n"
+    for (option, label) in zip(all, left) {
+      let margin = String(repeating: " ", count: width + 2)
+      let lines = option.help.wrapped(to: max(40, Self.columns - margin.count))
+      text += "  \(label.padded(to: width))\(lines.joined(separator: "\n\(margin)"))\n"
     }
     if !notes.isEmpty { text += "\n\(notes)\n" }
     if !examples.isEmpty { text += "\nExamples:\n" + examples.map { "  \($0)\n" }.joined() }

@@ -25,7 +25,9 @@ final class LogSink: Sendable {
     }
     self.form = form
     self.writer = writer
-    log = ServerLog(lowest: configuration.logLevel) { writer.write(form.line($0)) }
+    log = ServerLog(lowest: configuration.logLevel, lost: { writer.lostLines }) { entry in
+      writer.write(form.line(entry))
+    }
   }
 
   /// How a line looks.

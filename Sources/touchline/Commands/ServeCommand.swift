@@ -18,7 +18,7 @@ enum ServeCommand: Command {
       to request ids. One server uses a file. --store memory begins anew each time.
 
       Speaks HTTP/1.1, HTTP/2, WebSocket and server-sent events. The addresses are printed on standard output, the log
-      goes to standard error. SIGTERM and Ctrl-C close every connection with 1001 and exit 0. SIGHUP reads settings, keys,
+      goes to standard error. SIGTERM and Ctrl-C close every connection with 1012 and exit 0. SIGHUP reads settings, keys,
       certificates and channel definitions again; what is broken leaves the old in use, and what needs a restart is named.
       Started by systemd with Type=notify it tells when it can be used, reloads and stops, and gives the signs of life that
       WatchdogSec= asks for.

@@ -187,9 +187,9 @@ import Testing
     }
   }
 
-  @Test("a definition that wants tokens is refused by a server without keys")
-  func noKeys() throws {
-    try withServer { server in
+  @Test("a definition that wants tokens is refused by a server without keys", arguments: loopCounts)
+  func noKeys(_ loops: Int) throws {
+    try withServer(loops: loops) { server in
       let create = Request(
         method: "POST", path: "/v1/channels",
         body: Array(#"{"definition":{"app":"com.example.scores","subscribe":"token"}}"#.utf8))
@@ -198,9 +198,9 @@ import Testing
     }
   }
 
-  @Test("pages of other origins are kept out when origins are restricted")
-  func origins() throws {
-    try withServer {
+  @Test("pages of other origins are kept out when origins are restricted", arguments: loopCounts)
+  func origins(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.origins = ["https://scores.example.com"]
       $0.definitions = [try definition("final")]
     } _: { server in
@@ -214,9 +214,10 @@ import Testing
     }
   }
 
-  @Test("a page of an allowed origin can read why it was refused, and no other page can")
-  func refusalsToPages() throws {
-    try withServer {
+  @Test(
+    "a page of an allowed origin can read why it was refused, and no other page can", arguments: loopCounts)
+  func refusalsToPages(_ loops: Int) throws {
+    try withServer(loops: loops) {
       $0.origins = ["https://scores.example.com"]
     } _: { server in
       let missing = Request.get("/v1/channels/nobody")

@@ -7,7 +7,7 @@ struct Receipts {
     /// Numbers that were received, but for those in `skipped`.
     fileprivate(set) var received: [ClosedRange<Int>] = []
     /// What was conflated away for this subscriber.
-    fileprivate(set) var skipped: Set<Int> = []
+    fileprivate(set) var skipped = SequenceRuns()
     /// Numbers that were displayed.
     fileprivate(set) var displayed: [Int] = []
     /// Whether a displayed message has become stale, and was not said to be before.
@@ -15,7 +15,19 @@ struct Receipts {
 
     /// How many messages were received.
     var count: Int {
-      received.reduce(0) { total, span in total + span.count - skipped.count { span.contains($0) } }
+      received.reduce(0) { $0 + $1.count - skipped.count(in: $1) }
+    }
+
+    /// Takes numbers out that were sent to nobody.
+    mutating func leaveOut(_ numbers: Set<Int>) {
+      for span in received {
+        if span.count < numbers.count {
+          for number in span where numbers.contains(number) { skipped.insert(number) }
+        } else {
+          for number in numbers.filter(span.contains).sorted() { skipped.insert(number) }
+        }
+      }
+      displayed.removeAll(where: numbers.contains)
     }
   }
 
@@ -30,7 +42,7 @@ struct Receipts {
   /// Everything up to here is displayed, or will not be.
   private var displayed: Int
   /// What was conflated away and can still be named.
-  private var skipped: Set<Int> = []
+  private var skipped = SequenceRuns()
   /// The newest that became stale on the device.
   private var stale = 0
 
@@ -54,12 +66,10 @@ struct Receipts {
     guard sequence > min(acknowledged, displayed) else { return }
     skipped.insert(sequence)
     guard skipped.count > 2 * Limits.messageRecordsPerChannel else { return }
-    let oldest = skipped.sorted().dropLast(Limits.messageRecordsPerChannel)
-    if let last = oldest.last {
+    if let last = skipped.removeOldest(keeping: Limits.messageRecordsPerChannel) {
       acknowledged = max(acknowledged, last)
       displayed = max(displayed, last)
     }
-    skipped.subtract(oldest)
   }
 
   /// Everything up to a number was received, and some of it displayed.
@@ -81,7 +91,7 @@ struct Receipts {
       if !skipped.contains(number) { news.displayed.append(number) }
       displayed = number
     }
-    skipped = skipped.filter { $0 > min(acknowledged, displayed) }
+    skipped.remove(through: min(acknowledged, displayed))
     // Only what was displayed can become stale.
     if let number, number > stale, number <= displayed || (storedIsDisplayed && number == stored) {
       stale = number

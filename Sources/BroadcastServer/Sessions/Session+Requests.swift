@@ -16,7 +16,7 @@ extension Session {
       let room = try room(name)
       switch request {
       case .subscribe(let since):
-        guard subscription(of: room.id) != nil || subscriptionCount < Limits.subscriptionsPerSession
+        guard isSubscribed(to: room.id) || subscriptionCount < Limits.subscriptionsPerSession
         else {
           throw AnswerError(
             status: 400, reason: "TooManySubscriptions",
@@ -27,9 +27,13 @@ extension Session {
         subscribe(to: room, since: since, requestID: frame.requestID)
       case .unsubscribe: try unsubscribe(from: room, requestID: frame.requestID)
       case .acknowledge(let sequence, let displayed, let stale):
-        try acknowledge(sequence, displayed: displayed, stale: stale, of: room, requestID: frame.requestID)
+        try checkSubscription(room)
+        let acknowledgement = Acknowledgement(
+          sequence: sequence, displayed: displayed, stale: stale, name: name, requestID: frame.requestID)
+        line?.acknowledge(acknowledgement, of: room.id)
       case .intent(let action):
         try access.checkSubscribing(to: room, by: caller)
+        try countIntent()
         try pass(action, intentID: frame.requestID?.text ?? "", to: room)
       case .listen:
         let more = makeMore()
@@ -78,62 +82,45 @@ extension Session {
   func subscribe(to room: ChannelRoom, since: StreamPosition?, requestID: RequestID?) {
     let seen = room.seen
     // Subscribing anew goes on: what was counted for this session isn't counted again.
-    if subscription(of: room.id) == nil {
-      let receipts = Receipts(at: seen.position.sequence)
-      let new = Subscription(room: room, place: room.add(self), receipts: receipts)
-      if subscription == nil { subscription = new } else { makeMore().subscriptions[room.id] = new }
-    }
+    if !isSubscribed(to: room.id) { add(room) }
     send(
       .subscribed(
         SubscribedFrame(
           channel: room.channel.id.base64, alias: room.channel.alias?.name, position: seen.position,
           storagePolicy: room.channel.settings.storagePolicy, requestID: requestID?.text)))
     if let newest = seen.newest(after: since, at: hub.now) {
-      _ = changeSubscription(of: room.id) { $0.receipts.sent(stored: newest.position.sequence) }
-      deliver(room.broadcast(stored: newest))
+      line?.deliver(stored: room.broadcast(stored: newest))
     }
   }
 
-  private func subscription(_ room: ChannelRoom) throws(AnswerError) -> Subscription {
-    guard let subscription = subscription(of: room.id) else {
+  private func checkSubscription(_ room: ChannelRoom) throws(AnswerError) {
+    guard isSubscribed(to: room.id) else {
       throw AnswerError(
         status: 400, reason: "NotSubscribed",
         message: "this session is not subscribed to the channel; subscribe first")
     }
-    return subscription
   }
 
   private func unsubscribe(from room: ChannelRoom, requestID: RequestID?) throws(AnswerError) {
-    let subscription = try subscription(room)
-    room.catchUp(at: subscription.place)
-    dropSubscription(of: room.id)
-    room.remove(at: subscription.place)
-    more?.outbox.forget(room.id)
-    send(.unsubscribed(channel: room.channel.id.base64, reason: "requested", requestID: requestID?.text))
+    try checkSubscription(room)
+    drop(room, isForgotten: true)
+    send(.unsubscribed(channel: room.id.base64, reason: "requested", requestID: requestID?.text))
   }
 
-  private func acknowledge(
-    _ sequence: Int, displayed: [Int], stale: Int?, of room: ChannelRoom, requestID: RequestID?
-  ) throws(AnswerError) {
-    _ = try subscription(room)
-    let newest = room.seen.position.sequence
-    guard sequence <= newest else {
+  /// A pressed button goes to everybody who listens, so that one session could make the server send any number of frames.
+  private func countIntent() throws(AnswerError) {
+    let more = makeMore()
+    var bucket =
+      more.intents
+      ?? TokenBucket(
+        capacity: Limits.intentBurst, refillPerSecond: Limits.intentsPerSecond, now: hub.now)
+    defer { more.intents = bucket }
+    guard bucket.take(at: hub.now) else {
       throw AnswerError(
-        status: 400, reason: "BadRequestParams",
-        message: "seq \(sequence) was not delivered yet; the channel's newest is \(newest)")
+        Refusal(
+          .tooManyRequests, "a session passes on at most \(Int(Limits.intentsPerSecond)) intents a second",
+          retryAfter: bucket.secondsToNext(at: hub.now)))
     }
-    let news = changeSubscription(of: room.id) {
-      $0.receipts.acknowledge(sequence, displayed: displayed, stale: stale)
-    }
-    guard let news else { return }
-    room.counts.acknowledged += news.count
-    room.counts.total.acknowledged += news.count
-    room.counts.total.displayed += news.displayed.count
-    if news.isStale { room.counts.total.stale += 1 }
-    for span in news.received { room.messages.acknowledge(span, but: news.skipped) }
-    for number in news.displayed { room.messages.display(number) }
-    send(
-      .acknowledged(channel: room.channel.id.base64, sequence: sequence, requestID: requestID?.text))
   }
 
   private func pass(_ name: String, intentID: String, to room: ChannelRoom) throws(AnswerError) {
@@ -151,8 +138,6 @@ extension Session {
     let isRepetition = room.pass(frame, at: hub.now)
     send(.intentAccepted(channel: channel, intentID: intentID, isRepetition: isRepetition))
   }
-
-  func hear(_ intent: IntentFrame) { send(.intent(intent)) }
 
   func publish(_ publish: ClientFrame.Publish, _ name: String, requestID: RequestID?, bytes: Int) {
     let logged = logged(bytes)
@@ -186,7 +171,7 @@ extension Session {
     case .success(let publication):
       facts.publication = publication
       // Who hears its own channel has the message before the answer, and not at the end of the turn.
-      if let room, let own = subscription(of: room.id) { room.catchUp(at: own.place) }
+      if let room, isSubscribed(to: room.id) { line?.catchUp(room) }
       let published = publication.result
       send(
         .published(
@@ -199,7 +184,7 @@ extension Session {
       status = error.status
       send(.error(error.frame(channel: name, requestID: requestID?.text)))
     }
-    services.requests.add(logged, status: status, facts, clock: registry.now)
+    services.requests.add(logged, status: status, facts, clock: services.clock)
   }
 
   /// A `publish` frame was refused before its channel was looked for. A frame has no status: the log tells the one that
@@ -210,13 +195,13 @@ extension Session {
     facts.requestID = frame.requestID
     facts.refused(frame.reason, frame.message)
     let status = RefusalReason(rawValue: frame.reason)?.status ?? 400
-    services.requests.add(logged(bytes), status: status, facts, clock: registry.now)
+    services.requests.add(logged(bytes), status: status, facts, clock: services.clock)
   }
 
   private func logged(_ bytes: Int) -> LoggedRequest {
     let name = initialRoom.map { $0.channel.alias?.name ?? $0.id.pathSegment }
     return LoggedRequest(
       frame: bytes, path: name.map { "/v1/channels/\($0)/events" } ?? "/v1/events",
-      remoteAddress: connection?.remoteAddress ?? "", userAgent: userAgent, at: hub.now, clock: registry.now)
+      remoteAddress: line?.remoteAddress ?? "", userAgent: userAgent, at: hub.now, clock: services.clock)
   }
 }

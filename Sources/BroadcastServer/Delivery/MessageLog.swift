@@ -49,12 +49,6 @@ struct MessageLog {
   private var order: [UniqueID] = []
   private var oldest = 0
   private var bySequence: [Int: MessageRecord] = [:]
-  /// Of the last messages those that reached nobody.
-  private var conflated: Set<Int> = []
-  /// Where subscriptions count what they acknowledge.
-  private let counts: DeliveryCounts
-
-  init(counts: DeliveryCounts = DeliveryCounts(total: DeliveryTotals())) { self.counts = counts }
 
   subscript(id: String) -> MessageRecord? { records[UniqueID(text: id)] }
 
@@ -88,21 +82,24 @@ struct MessageLog {
 
   mutating func superseded(_ id: UniqueID) { records[id]?.outcome = .superseded }
 
-  /// A message was replaced by a newer one before it was sent to anybody. Who acknowledges what comes after it received it not.
-  mutating func conflated(_ sequence: Int) {
-    bySequence[sequence] = nil
-    conflated.insert(sequence)
-    guard conflated.count > 2 * Limits.messageRecordsPerChannel else { return }
-    conflated = conflated.filter { $0 > sequence - Limits.messageRecordsPerChannel }
-  }
-
   /// A subscriber received everything of a span but what was conflated away for it.
-  func acknowledge(_ sequences: ClosedRange<Int>, but skipped: Set<Int>) {
-    counts.acknowledged -= conflated.count { sequences.contains($0) && !skipped.contains($0) }
-    let first = max(sequences.lowerBound, sequences.upperBound - Limits.messageRecordsPerChannel)
-    for sequence in first...sequences.upperBound where !skipped.contains(sequence) {
+  func acknowledge(_ sequences: ClosedRange<Int>, but skipped: SequenceRuns) {
+    for sequence in Self.remembered(sequences) where !skipped.contains(sequence) {
       bySequence[sequence]?.acknowledged += 1
     }
+  }
+
+  /// The part of a span whose records may still be here.
+  static func remembered(_ sequences: ClosedRange<Int>) -> ClosedRange<Int> {
+    max(sequences.lowerBound, sequences.upperBound - Limits.messageRecordsPerChannel)...sequences.upperBound
+  }
+
+  /// Adds what another loop has counted.
+  func add(_ sums: DeliverySums.Message, at sequence: Int) {
+    guard let record = bySequence[sequence] else { return }
+    record.written += sums.written
+    record.acknowledged += sums.acknowledged
+    record.displayed += sums.displayed
   }
 
   /// A device displayed a message.

@@ -1,32 +1,34 @@
+import BroadcastChannels
 import EventLoop
 
 /// A connection that is kept alive, and dropped when its peer is gone or reads nothing.
-protocol RegisteredStream: AnyObject {
+protocol KeptAlive: AnyObject {
   var connection: Connection? { get }
   /// Since when something waits that the peer doesn't take, in the loop's seconds.
   var stalledSince: Double? { get }
   /// When the last ping went out, in the loop's seconds.
   var lastPing: Double { get set }
-  /// Where the registry has it.
-  var registryPlace: Int32? { get set }
+  /// Where the sweep has it.
+  var sweepPlace: Int32? { get set }
   /// Sends something to a silent peer, so that it answers or is found gone.
   func keepAlive()
-  /// The keys changed: whoever lost what the stream lives on is closed.
-  func recheckAccess()
   func close(code: UInt16, reason: String)
 }
 
-/// All sessions of a server, and the one timer that keeps them alive.
+/// The one timer of a loop that keeps its long-lived connections alive.
 ///
 /// One sweep for all, because a timer a connection would be another object and another handle for each of them.
-final class SessionRegistry {
-  private var sessions: [any RegisteredStream] = []
+final class KeepAliveSweep {
+  private var members: [any KeptAlive] = []
   private let loop: EventLoop
   private var keepAlive: KeepAlive
+  private let messageSeconds: Double
   private var timer: LoopTimer?
 
-  init(loop: EventLoop, keepAlive: KeepAlive) {
+  /// - Parameter messageSeconds: for how long a message may come in pieces.
+  init(loop: EventLoop, keepAlive: KeepAlive, messageSeconds: Double = Limits.handshakeSeconds) {
     self.loop = loop
+    self.messageSeconds = messageSeconds
     self.keepAlive = keepAlive
     begin()
   }
@@ -44,31 +46,21 @@ final class SessionRegistry {
     timer = loop.schedule(after: interval, every: interval) { [weak self] in self?.sweep() }
   }
 
-  var count: Int { sessions.count }
-
   /// The loop's time in seconds.
   var now: Double { loop.now }
 
-  func add(_ session: any RegisteredStream) {
-    session.registryPlace = Int32(sessions.count)
-    sessions.append(session)
+  func add(_ member: any KeptAlive) {
+    member.sweepPlace = Int32(members.count)
+    members.append(member)
   }
 
-  func remove(_ session: any RegisteredStream) {
-    guard let place = session.registryPlace else { return }
-    session.registryPlace = nil
-    let last = sessions.removeLast()
-    guard last !== session else { return }
-    sessions[Int(place)] = last
-    last.registryPlace = place
-  }
-
-  func recheckAccess() {
-    for session in sessions { session.recheckAccess() }
-  }
-
-  func closeAll(code: UInt16, reason: String) {
-    for session in sessions { session.close(code: code, reason: reason) }
+  func remove(_ member: any KeptAlive) {
+    guard let place = member.sweepPlace else { return }
+    member.sweepPlace = nil
+    let last = members.removeLast()
+    guard last !== member else { return }
+    members[Int(place)] = last
+    last.sweepPlace = place
   }
 
   func stop() {
@@ -80,20 +72,24 @@ final class SessionRegistry {
   /// for it the keep-alive comment finds out.
   private func sweep() {
     let now = loop.now
-    for session in sessions {
-      guard let connection = session.connection else { continue }
-      if let since = session.stalledSince, now - since > keepAlive.silence {
-        session.close(code: 1013, reason: "nothing was read for \(Int(keepAlive.silence)) seconds")
+    for member in members {
+      guard let connection = member.connection else { continue }
+      if let since = member.stalledSince, now - since > keepAlive.silence {
+        member.close(code: 1013, reason: "nothing was read for \(Int(keepAlive.silence)) seconds")
+        continue
+      }
+      if let since = connection.incompleteSince, now - since > messageSeconds {
+        member.close(code: 1008, reason: "a message was not whole within \(Int(messageSeconds)) seconds")
         continue
       }
       if connection.kind == .webSocket, now - connection.lastHeard > keepAlive.silence {
-        session.close(
+        member.close(
           code: 1001, reason: "nothing was heard for \(Int(keepAlive.silence)) seconds, no pong either")
-      } else if now - max(session.lastPing, connection.kind == .webSocket ? connection.lastHeard : 0)
+      } else if now - max(member.lastPing, connection.kind == .webSocket ? connection.lastHeard : 0)
         >= keepAlive.ping
       {
-        session.lastPing = now
-        session.keepAlive()
+        member.lastPing = now
+        member.keepAlive()
       }
     }
   }
