@@ -558,7 +558,9 @@ async def slow_readers():
         return numbers
     numbers = await in_thread(read_late)
     gaps = [second for first, second in zip(numbers, numbers[1:]) if second != first + 1]
-    report.check(gaps == [1_200], "conflation", f"a late reader has gaps before {gaps}")
+    # The newest comes in any case. The one before it may, when another loop gets it just as the reader begins.
+    newest = gaps in ([1_200], [1_199]) and numbers[-1:] == [1_200]
+    report.check(newest, "conflation", f"a late reader has gaps before {gaps}")
     await publish(300, alert={"title": "Goal"})
     for channel, connection in slow.items():
         code = await in_thread(close_code, connection)

@@ -19,7 +19,7 @@ trap 'exit 130' INT TERM
 
 mkdir "$work/channels"
 for policy in 0 1; do
-  printf '{"app":"com.example.scores","message-storage-policy":%s,"budget":{"capacity":100000000,"refill-per-hour":0},"publish-rate":{"per-second":null}}' \
+  printf '{"app":"com.example.scores","message-storage-policy":%s,"budget":{"capacity":1000000,"refill-per-hour":0},"publish-rate":{"per-second":null}}' \
     $policy >"$work/channels/policy-$policy.json"
 done
 printf '{"aps":{"timestamp":%s,"event":"update","content-state":{"home":2,"away":1,"clock":"67:12","scorers":["Messi 23","Di Maria 36","Mbappe 80"]}}}' \
@@ -29,7 +29,10 @@ start() {
   : >"$work/address"
   "$touchline" serve --listen 127.0.0.1:0 --provider-listen off --store "$@" --log-level error >"$work/address" &
   server=$!
-  until grep -q listening "$work/address"; do sleep 0.005; done
+  until grep -q listening "$work/address"; do
+    kill -0 "$server" 2>/dev/null || { echo "the server does not start" >&2; exit 1; }
+    sleep 0.005
+  done
   address=$(sed 's/.* //' "$work/address")
 }
 stop() { kill "$server"; wait "$server" 2>/dev/null || true; server=; }

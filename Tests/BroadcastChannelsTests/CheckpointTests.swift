@@ -45,6 +45,26 @@ struct CheckpointTests {
     #expect(try !stage.publish("late", at: 1_100, request: id).isRepetition)
   }
 
+  @Test("what is undone may be outdated by then")
+  func outdated() throws {
+    let stage = try Stage(settings(policy: .latest))
+    let (first, second) = (try request(), try request())
+    let before = stage.channel.checkpoint
+    try stage.publish("first", at: 0, request: first, expires: 6_000)
+    let between = stage.channel.checkpoint
+    // The first one's answer is forgotten for its age.
+    try stage.publish("second", at: 700, request: second, expires: 6_000)
+    stage.channel.restore(between, forgetting: second)
+    stage.channel.restore(before, forgetting: first)
+    let kept = stage.channel.checkpoint
+    #expect(stage.channel.position.sequence == 0 && stage.channel.change(since: kept) == nil)
+    for id in [first, second] {
+      #expect(try !stage.publish("again", at: 701, request: id, expires: 6_000).isRepetition)
+    }
+    #expect(stage.channel.change(since: kept)?.answers.map(\.number) == [0, 1])
+    #expect(try stage.publish("more", at: 702, request: first, expires: 6_000).isRepetition)
+  }
+
   @Test("without a request id there is nothing to forget")
   func nameless() throws {
     let stage = try Stage(settings())

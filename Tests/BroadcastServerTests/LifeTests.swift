@@ -151,7 +151,7 @@ import Testing
       #expect(try subscriber.closeCode() == 1012)
     }
     try withServer(loops: loops) {
-      $0.store = { try SQLiteChannelStore(path: file) }
+      $0.store = { try reopenedStore(file) }
     } _: { server in
       let late = try SubscriberSocket(server, streamOf: "final")
       #expect(try late.receive("subscribed").seq == 1)

@@ -139,6 +139,17 @@ func unlimited(_ alias: String, policy: Int = 0) throws -> ChannelDefinition {
     """#)
 }
 
+/// A store that another server of this process had: that one's threads let go of it soon after its loop has ended.
+func reopenedStore(_ path: String) throws -> SQLiteChannelStore {
+  let deadline = Date(timeIntervalSinceNow: 20)
+  while true {
+    do { return try SQLiteChannelStore(path: path) } catch {
+      guard Date() < deadline else { throw error }
+      usleep(10_000)
+    }
+  }
+}
+
 /// A folder of its own for one test.
 final class TestFolder {
   let path = FileManager.default.temporaryDirectory.appendingPathComponent("broadcast-server-\(UUID())").path

@@ -76,6 +76,8 @@ struct RequestHistory: Sendable {
     if let last = order.last, last.id == id {
       order.removeLast()
       next = last.number
+      // It may have been outdated by the time that its request was undone.
+      oldest = min(oldest, order.count)
     }
   }
 

@@ -1,6 +1,5 @@
 import BroadcastChannels
 import EventLoop
-import Foundation
 
 extension Setting {
   /// The settings of a server, in the order of the help.
@@ -60,19 +59,17 @@ extension Setting {
       value: { $0.origins.map { .list($0.sorted()) } ?? .none }),
   ]
 
+  private static let standardStore = "touchline/channels.sqlite in the user's folder of state"
+
   private static let rules = [
     Setting(
       key: "store", form: .text("PATH|memory"),
-      standard: "touchline/channels.sqlite in the user's folder of state",
+      standard: standardStore,
       help: "where channels are kept: an SQLite file, or memory", change: .restart,
       take: { configuration, value in
         value.string.map { configuration.setStore($0) } ?? "a path or \"memory\" was expected"
       },
-      value: { configuration in
-        if configuration.keepsInMemory { return .text("memory") }
-        return configuration.storePath(environment: ProcessInfo.processInfo.environment).map { .text($0) }
-          ?? .none
-      }),
+      value: { .text($0.keepsInMemory ? "memory" : $0.store ?? standardStore) }),
     path(
       "channels", .folder, standard: "none",
       "a folder of definitions, <alias>.json each; channels that are missing are created", \.channels),

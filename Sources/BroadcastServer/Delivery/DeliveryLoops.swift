@@ -100,6 +100,11 @@ final class DeliveryLoops {
     hasStopped = true
     for seat in seats { seat.orders.post(seat.pending + [.stop]) }
     for seat in seats { _ = seat.ended.wait(timeout: .now() + Limits.shutdownSeconds) }
+    // Whoever was still there went with its loop, and nothing tells it any more.
+    let left = sessions.values
+    sessions = [:]
+    questions = [:]
+    for session in left { session.closed(code: nil) }
   }
 
   // MARK: Orders
