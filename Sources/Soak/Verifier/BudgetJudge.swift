@@ -25,8 +25,19 @@ struct BudgetJudge {
 
   init(_ settings: ChannelSettings) { self.settings = settings }
 
-  /// A server that starts anew starts with full buckets and no window.
+  /// Another server may have full buckets, and has no window.
   mutating func reset() { self = BudgetJudge(settings) }
+
+  /// The server was started again on its store, which refills nothing. A window may have ended with it. What it let out in its last
+  /// moments may not have reached the store of a channel that promises none: a few messages are forgiven.
+  mutating func restarted() {
+    used = max(0, used - Self.forgiven)
+    lastWindow = -.infinity
+    kept = 0
+  }
+
+  /// Messages that a killed server may have let out and not written down.
+  private static let forgiven: Double = 3
 
   /// What is wrong with a delivery; nil when it keeps the rules.
   mutating func judge(_ delivery: Delivered) -> (rule: SoakRule, detail: String)? {

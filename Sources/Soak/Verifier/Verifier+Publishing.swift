@@ -66,7 +66,9 @@ extension Verifier {
     ledgers[channel] = ChannelLedger(settings[channel])
     defer { ledgers[channel] = ledger }
     var next = ledger.nextJudged ?? ledger.numbers.keys.min() ?? 1
-    if ledger.nextJudged == nil { ledger.judge.reset() }
+    if ledger.nextJudged == nil, ledger.judgedAt.map({ before in stops.contains { before <= $0 } }) != true {
+      ledger.judge.reset()
+    }
     var found: [(rule: SoakRule, detail: String, sequence: Int)] = []
     while next <= ledger.newestSequence {
       guard let entry = ledger.numbers[next].flatMap({ ledger.entries[$0] }), let letOut = entry.letOut else {
@@ -82,7 +84,7 @@ extension Verifier {
         continue
       }
       if let before = ledger.judgedAt, stops.contains(where: { before <= $0 && $0 < letOut }) {
-        ledger.judge.reset()
+        ledger.judge.restarted()
       }
       ledger.judgedAt = letOut
       check(outcome == .delivered ? .budget : .window)
