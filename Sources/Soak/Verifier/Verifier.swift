@@ -165,14 +165,15 @@ public struct Verifier: Sendable {
     if standstills.count > 1_024 { standstills.removeFirst(512) }
   }
 
-  /// How late something may be that was due at a moment, because the soak stood still since then: in seconds.
+  /// How late something may be that was due at a moment, because the soak stood still since then: in seconds. What gathered
+  /// meanwhile has to be worked off, too.
   func excuse(since due: Double, at now: Double) -> Double {
     var seconds: Double = 0
     for span in standstills.reversed() {
       guard span.upperBound > due else { break }
       seconds += max(0, min(span.upperBound, now) - max(span.lowerBound, due))
     }
-    return seconds
+    return seconds * 1.1
   }
 
   mutating func violate(
