@@ -176,6 +176,97 @@ struct SoakTests {
     #expect(ending.output.contains("--fail-on allows 0.00 ms"))
   }
 
+  @Test("a soak whose server doesn't come back fails, and says who is not subscribed, since when")
+  func unreachable() async throws {
+    let server = try Touchline.start(["serve", "--listen", "127.0.0.1:0", "--provider-listen", "off"])
+    let port = try #require(try await server.lines(1)[0].split(separator: ":").last)
+    let soak = try Touchline.start([
+      "soak", "--server", "http://127.0.0.1:\(port)", "--duration", "4", "--subscribers", "8", "--channels",
+      "2", "--rate", "5", "--seed", "3", "--no-faults",
+    ])
+    _ = try await soak.lines(2)
+    server.signal(SIGKILL)
+    _ = try await server.ending()
+    let ending = try await soak.ending()
+    #expect(ending.code == 1, "\(ending.output)\(ending.errors)")
+    #expect(ending.output.contains("unreachable: channel 0, subscriber 0 at "), "\(ending.output)")
+    #expect(ending.output.contains("not subscribed since "))
+  }
+
+  @Test("a channel that is deleted under a soak is a violation, once")
+  func deleted() async throws {
+    try await withServer { server in
+      let soak = try Touchline.start([
+        "soak", "--server", server.address, "--duration", "3", "--subscribers", "8", "--channels", "2",
+        "--rate", "5", "--seed", "3", "--no-faults",
+      ])
+      _ = try await soak.lines(2)
+      let list = try await server.succeed("channel", "list")
+      let alias = try #require(
+        list.output.split(whereSeparator: \.isWhitespace).first {
+          $0.hasPrefix("soak-") && $0.hasSuffix("-1")
+        })
+      _ = try await server.succeed("channel", "delete", String(alias))
+      let ending = try await soak.ending()
+      #expect(ending.code == 1, "\(ending.output)\(ending.errors)")
+      #expect(ending.output.contains("unreachable: channel 1, subscriber "), "\(ending.output)")
+      #expect(ending.output.contains("answered 404"))
+    }
+  }
+
+  @Test(
+    "a process that ends by itself ends the run: with a verdict and a report, and how it ended",
+    arguments: [("serve", "the soak's server, process "), ("--part", "part ")])
+  func died(_ word: String, _ message: String) async throws {
+    try await withFolder { folder in
+      let soak = try Touchline.start([
+        "soak", "--duration", "10m", "--subscribers", "8", "--seed", "3", "--processes", "2", "--report",
+        folder.url.path,
+      ])
+      _ = try await soak.lines(2)
+      let victim = try #require(
+        try children(of: soak.processIdentifier).first { pid in
+          try String(contentsOfFile: "/proc/\(pid)/cmdline", encoding: .utf8).split(separator: "\0")
+            .contains { $0 == word }
+        })
+      kill(victim, SIGKILL)
+      let ending = try await soak.ending()
+      #expect(ending.code == 1, "\(ending.errors)")
+      #expect(ending.output.contains(message) && ending.output.contains("\(victim)"), "\(ending.output)")
+      #expect(ending.output.contains("signal 9"))
+      let json = folder.url.appendingPathComponent("report.json")
+      #expect(try JSONDecoder().decode(Report.self, from: Data(contentsOf: json)).verdict.passed == false)
+      try await validate(json)
+    }
+  }
+
+  @Test("a soak that ends before anything was delivered has not passed")
+  func nothing() async throws {
+    let program = try Touchline.start([
+      "soak", "--duration", "10m", "--subscribers", "8", "--rate", "0.01", "--seed", "3", "--fail-on",
+      "p99=1s",
+    ])
+    _ = try await program.lines(1)
+    program.signal(SIGINT)
+    let ending = try await program.ending()
+    #expect(ending.code == 1, "\(ending.errors)")
+    #expect(ending.output.contains("nothing was checked"), "\(ending.output)")
+    #expect(ending.output.contains("p99 is not known: nothing was delivered"))
+  }
+
+  @Test("a report that can't be written is noticed before the run")
+  func unwritable() async throws {
+    try await withFolder { folder in
+      try FileManager.default.createDirectory(
+        at: folder.url.appendingPathComponent("report.json"), withIntermediateDirectories: true)
+      for path in ["/proc", folder.url.path] {
+        let ending = try await Touchline.run(["soak", "--duration", "10m", "--report", path])
+        #expect(ending.code == 1 && ending.output == "", "\(ending.output)")
+        #expect(ending.errors.contains(path) && ending.errors.contains("report"), "\(ending.errors)")
+      }
+    }
+  }
+
   @Test("Ctrl-C ends it early, with the verdict of what ran")
   func interrupted() async throws {
     let program = try Touchline.start(["soak", "--duration", "10m", "--subscribers", "8", "--seed", "3"])
@@ -200,6 +291,7 @@ struct SoakTests {
       (["--mix", "10=x"], "weights such as 10=6,5=3,1=1 was expected"),
       (["--profile", "smok"], "smoke, match, kick-off, goal, overnight was expected"),
       (["--fail-on", "p98=1"], "conditions such as"),
+      (["--server", "http://127.0.0.1:1", "--fail-on", "rss=300"], "memory of another one isn't known"),
       (["--rate", "0"], "0.01 to 1000 messages a second were expected"),
       (["--slow", "101"], "percent, from 0 to 100"),
     ])

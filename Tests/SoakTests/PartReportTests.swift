@@ -29,6 +29,7 @@ struct PartReportTests {
       .wentStale(subscriber: 6, staleDate: 1.5, clock: 1.75), .clockJumped(subscriber: 6, to: -2),
       .acknowledged(subscriber: 7, numbers: [1, 2, 900], displayed: []),
       .confirmed(subscriber: 7, numbers: [], displayed: [900]), .lagged(0.125),
+      .wants(subscriber: 12), .away(subscriber: 13), .missing(subscriber: 14),
     ]
     let deliveries = [
       PartDelivery(subscriber: 8, arrival: first, shown: .displayed, countsLatency: true),

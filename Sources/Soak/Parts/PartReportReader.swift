@@ -68,6 +68,9 @@ public struct PartReportReader {
     case .disconnected: return .disconnected(subscriber: subscriber)
     case .stalled: return .stalled(subscriber: subscriber)
     case .readAgain: return .readAgain(subscriber: subscriber)
+    case .wants: return .wants(subscriber: subscriber)
+    case .away: return .away(subscriber: subscriber)
+    case .missing: return .missing(subscriber: subscriber)
     case .leaving: return .leaving(subscriber: subscriber)
     case .dismissed: return .dismissed(subscriber: subscriber)
     case .subscribed:

@@ -11,6 +11,7 @@ enum PartReportKind: UInt8 {
   case delivered, reached, status, failed
   case arrived, subscribed, disconnected, stalled, readAgain, wentStale, clockJumped, leaving, dismissed
   case acknowledged, confirmed, lagged
+  case wants, away, missing
 }
 
 /// Writes reports as bytes.
@@ -96,6 +97,9 @@ public struct PartReportWriter {
     case .disconnected(let subscriber): begin(.disconnected, at, subscriber)
     case .stalled(let subscriber): begin(.stalled, at, subscriber)
     case .readAgain(let subscriber): begin(.readAgain, at, subscriber)
+    case .wants(let subscriber): begin(.wants, at, subscriber)
+    case .away(let subscriber): begin(.away, at, subscriber)
+    case .missing(let subscriber): begin(.missing, at, subscriber)
     case .leaving(let subscriber): begin(.leaving, at, subscriber)
     case .dismissed(let subscriber): begin(.dismissed, at, subscriber)
     case .subscribed(let subscriber, let position, let resumed):
@@ -126,7 +130,7 @@ public struct PartReportWriter {
         .delivered(
           PartDelivery(subscriber: subscriber, arrival: arrival, shown: shown, countsLatency: false), at: at))
     // What publishers and servers do is seen where the verdict is made.
-    case .sent, .accepted, .refused, .record, .serverStopped: break
+    case .sent, .accepted, .refused, .record, .serverStopped, .serverStarted: break
     }
   }
 

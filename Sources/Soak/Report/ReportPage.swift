@@ -41,7 +41,7 @@ public struct ReportPage {
   private var badge: String {
     report.verdict.passed
       ? "<strong class=\"badge good\">passed</strong>"
-      : "<strong class=\"badge bad\">\(report.verdict.violationCount == 1 ? "1 violation" : "\(report.verdict.violationCount) violations")</strong>"
+      : "<strong class=\"badge bad\">\(report.verdict.violationCount == 0 ? "failed" : report.verdict.violationsText)</strong>"
   }
 
   // MARK: Figures
@@ -179,6 +179,7 @@ public struct ReportPage {
     let totals = report.totals
     var rows = [
       ("published", totals.published), ("conflated for slow readers", totals.conflated),
+      ("undecided messages", report.verdict.undecided),
       ("subscriptions", totals.subscriptions), ("failed connections", totals.failedConnections),
       ("acknowledgements", totals.acknowledgements), ("went stale", totals.staleFlips),
     ]

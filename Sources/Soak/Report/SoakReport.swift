@@ -82,7 +82,8 @@ public struct SoakVerdict: Sendable, Codable {
   public var rules: [RuleCount]
   /// The first violations.
   public var violations: [Violation]
-  /// Conditions of `--fail-on` that were met, in words.
+  /// What else is wrong, in words: conditions of `--fail-on` that were met, a run that broke off, or one that checked
+  /// nothing.
   public var failedConditions: [String]
   /// Messages of which nothing can be said, because the server stopped or nobody reliable was connected.
   public var undecided: Int
@@ -103,13 +104,25 @@ public struct SoakVerdict: Sendable, Codable {
       RuleCount(rule: $0, checks: verifier.checks[$0] ?? 0, violations: verifier.counts[$0] ?? 0)
     }
     violations = verifier.violations
-    self.failedConditions = failedConditions
+    // That somebody was subscribed says nothing of what a subscription is for.
+    let checked = rules.contains { $0.rule != .unreachable && $0.checks > 0 }
+    self.failedConditions =
+      failedConditions
+      + (checked ? [] : ["nothing was checked: no message reached a subscriber"])
     undecided = verifier.undecided
-    passed = verifier.violationCount == 0 && failedConditions.isEmpty
+    passed = verifier.violationCount == 0 && self.failedConditions.isEmpty
   }
 
   /// How many violations there were.
   public var violationCount: Int { rules.reduce(0) { $0 + $1.violations } }
+
+  /// How many violations there were, in words.
+  public var violationsText: String { Self.text(violations: violationCount) }
+
+  /// So many violations, in words.
+  public static func text(violations: Int) -> String {
+    violations == 1 ? "1 violation" : "\(violations == 0 ? "no" : Decimals.count(violations)) violations"
+  }
 }
 
 /// Sums over a run.

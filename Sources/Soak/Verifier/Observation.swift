@@ -121,6 +121,12 @@ public enum Observation: Sendable {
   case arrived(subscriber: Int)
   /// A subscription stands.
   case subscribed(subscriber: Int, position: StreamPosition, resumed: StreamPosition?)
+  /// A device without a connection tries to get one, and subscribes with it.
+  case wants(subscriber: Int)
+  /// The device is gone, or has no network, by plan: it wants no subscription until it tries again.
+  case away(subscriber: Int)
+  /// The server says that the device's channel doesn't exist.
+  case missing(subscriber: Int)
   /// The connection ended, or the device left.
   case disconnected(subscriber: Int)
   /// It reads nothing from now on.
@@ -145,6 +151,8 @@ public enum Observation: Sendable {
   case record(channel: Int, number: Int, written: Int, acknowledged: Int, displayed: Int)
   /// The server stops; accepted messages that wait may be let out early or, if it is killed, be lost.
   case serverStopped
+  /// The server, which was stopped, can be reached again.
+  case serverStarted
   /// The soak itself, or the machine, stood still for so many seconds.
   case lagged(Double)
 }

@@ -32,6 +32,11 @@ struct SubscriberRecord {
   /// The device's clock right after its last jump.
   var jumpedTo: Double = -.infinity
 
+  /// Since when it wants a subscription that it doesn't have; nil when it has one, or wants none.
+  var wantedSince: Double?
+  /// How often it tried since then.
+  var attempts = 0
+
   init(channel: Int, isWitness: Bool, isNarrow: Bool) {
     self.channel = channel
     self.isWitness = isWitness

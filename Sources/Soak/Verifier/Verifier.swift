@@ -19,6 +19,10 @@ public struct Verifier: Sendable {
     public var delivery: Double = 5
     /// The same for what was published last, when all is quiet.
     public var lastDelivery: Double = 2
+    /// From wanting a subscription to having it.
+    public var reaching: Double = 10
+    /// The same at the end of the run, when nothing has happened to anybody for a while.
+    public var lastReaching: Double = 5
 
     /// Makes the stated tolerances.
     public init() {}
@@ -51,6 +55,12 @@ public struct Verifier: Sendable {
   /// When the soak itself, or the machine, stood still: the newest spans, in their order.
   var standstills: [ClosedRange<Double>] = []
   var owing: Set<Int> = []
+  /// Who may want a subscription and not have it.
+  var wanting: Set<Int> = []
+  /// Channels that the server says it doesn't have.
+  var missingChannels: Set<Int> = []
+  /// Whether the soak has stopped its server and not started it again.
+  var isServerDown = false
 
   /// Prepares to judge a run.
   ///
@@ -88,7 +98,11 @@ public struct Verifier: Sendable {
     case .refused(let channel, let number): ledgers[channel].entries[number]?.isRefused = true
     case .arrived(let subscriber): subscribers[subscriber].replace()
     case .subscribed(let subscriber, let position, let resumed):
+      reached(subscriber)
       subscribed(subscriber, position, resumed, at: now)
+    case .wants(let subscriber): wants(subscriber, at: now)
+    case .away(let subscriber): subscribers[subscriber].wantedSince = nil
+    case .missing(let subscriber): isMissing(subscriber, at: now)
     case .disconnected(let subscriber): disconnected(subscriber, at: now)
     case .stalled(let subscriber):
       let from = subscribers[subscriber].stall.map { old in
@@ -107,6 +121,7 @@ public struct Verifier: Sendable {
     case .leaving(let subscriber):
       judgeStale(subscriber, at: now)
       subscribers[subscriber].isLeaving = true
+      subscribers[subscriber].wantedSince = nil
       subscribers[subscriber].owes = nil
       subscribers[subscriber].staleDue = nil
     case .dismissed(let subscriber):
@@ -122,7 +137,10 @@ public struct Verifier: Sendable {
       for number in displayed { ledgers[channel].entries[number]?.displayed.confirmed += 1 }
     case .record(let channel, let number, let written, let acknowledged, let displayed):
       record(channel, number, written, acknowledged, displayed, at: now)
-    case .serverStopped: stops.append(now)
+    case .serverStopped:
+      stops.append(now)
+      isServerDown = true
+    case .serverStarted: isServerDown = false
     case .lagged(let seconds):
       stoodStill(from: now - seconds, to: now)
     }
@@ -131,6 +149,7 @@ public struct Verifier: Sendable {
   /// Judges what has come due. Call it some ten times a second.
   public mutating func advance(to now: Double) {
     for channel in ledgers.indices { judgeBudget(channel, at: now) }
+    if !isServerDown { judgeReaching(within: tolerance.reaching, at: now) }
     for subscriber in owing where subscribers[subscriber].owes.map({ isOverdue($0.by, at: now) }) ?? true {
       owing.remove(subscriber)
       judgeReturn(subscriber, at: now)
@@ -144,6 +163,7 @@ public struct Verifier: Sendable {
   /// Judges what is left at the end of the run. Nothing may be observed afterwards.
   public mutating func finish(at now: Double) {
     advance(to: now)
+    judgeReaching(within: tolerance.lastReaching, at: now)
     for subscriber in subscribers.indices { judgeStale(subscriber, at: now) }
     for channel in ledgers.indices {
       for number in ledgers[channel].entries.keys.sorted() {

@@ -34,6 +34,8 @@ public enum SoakRule: String, Sendable, Codable, CaseIterable {
   case notDisplayed = "not-displayed"
   /// The server's record of a message agrees with what the subscribers did.
   case record
+  /// Who wants to be subscribed soon is, and the soak's channels are there.
+  case unreachable
 }
 
 /// A rule that did not hold, with what is needed to look into it.

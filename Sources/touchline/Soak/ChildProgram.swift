@@ -50,6 +50,14 @@ final class ChildProgram {
 
   var isRunning: Bool { process.isRunning }
 
+  /// How it ended, in words that follow "it"; nil while it runs.
+  var ending: String? {
+    guard !process.isRunning else { return nil }
+    let status = process.terminationStatus
+    guard process.terminationReason == .uncaughtSignal else { return "exited with \(status)" }
+    return "was ended by signal \(status) (\(String(cString: strsignal(status))))"
+  }
+
   /// Writes to its standard input, waiting until that has taken it.
   func send(_ bytes: [UInt8]) { try? input.fileHandleForWriting.write(contentsOf: Data(bytes)) }
 
@@ -70,10 +78,15 @@ final class ChildProgram {
     watch = nil
   }
 
-  /// Waits until it is gone, and sees to that after some seconds.
-  func waitForEnd(seconds: Double) {
+  /// Waits until it is gone, for some seconds at most.
+  func awaitEnd(seconds: Double) {
     let deadline = Date().addingTimeInterval(seconds)
     while isRunning, Date() < deadline { usleep(10_000) }
+  }
+
+  /// Waits until it is gone, and sees to that after some seconds.
+  func waitForEnd(seconds: Double) {
+    awaitEnd(seconds: seconds)
     signal(SIGKILL)
   }
 

@@ -35,7 +35,10 @@ enum SoakCommand: Command {
     ] + ClientOptions.access.dropFirst() + [
       Option("--seed", "N", "make the same choices again (default: another one each time; it is printed)"),
       Option("--report", "DIR", "write report.json and report.html there"),
-      Option("--fail-on", "LIST", "fail also beyond these: p99=50ms,max=1s,rss=300,failed-connections=0"),
+      Option(
+        "--fail-on", "LIST",
+        "fail also beyond these: p50=T, p90=T, p99=T, p99.9=T, max=T, rss=MB, failed-connections=N, bottleneck"
+      ),
       Option("--part", nil, "be one of the processes of --processes: what a soak starts, not a person"),
       ParentProcess.option,
     ],
@@ -43,10 +46,16 @@ enum SoakCommand: Command {
       Every subscriber runs the rules of a real activity: what it shows, when it is stale, how it ends. What it received
       and showed is held against what the publishers sent: order and gaps, conflation only for the slow and never of an
       alert or an end, budgets and windows, stale dates, the newest state after coming back, nothing after the end or a
-      dismissal, acknowledgements, and the bytes themselves. A violation is printed with its seed, channel, seq and time.
+      dismissal, acknowledgements, and the bytes themselves; and that whoever wants to be subscribed is, within 10 s, on a
+      channel that exists. A violation is printed with its seed, channel, seq and time.
 
-      Exit 0: everything held. 1: a violation, or a condition of --fail-on. 2: the command line makes no sense. Ctrl-C ends
-      early, with the verdict of what ran. docs/soak-report.schema.json describes report.json.
+      Conditions of --fail-on: p50 to p99.9 and max are latencies such as 50ms or 1s; rss is what the soak's own server
+      takes at most, in MB; failed-connections is a count; bottleneck, without a number, is met when the soak itself was
+      too slow. A latency condition fails where nothing was delivered.
+
+      Exit 0: everything held. 1: a violation, a condition of --fail-on, a process that ended by itself, or nothing
+      checked. 2: the command line makes no sense. Ctrl-C ends early, with the verdict of what ran.
+      docs/soak-report.schema.json describes report.json.
       """,
     examples: [
       "touchline soak --profile smoke",
@@ -60,13 +69,7 @@ enum SoakCommand: Command {
   static func run(_ arguments: Arguments) throws -> Int32 {
     if arguments.has("--part") { return try SoakPart.run(arguments) }
     let options = try SoakOptions(arguments)
-    if let folder = options.report {
-      do {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-      } catch {
-        throw CommandFailure("\(folder) can't be made: \(error.localizedDescription)")
-      }
-    }
+    if let folder = options.report { try SoakOutput.prepare(folder) }
     try checkDescriptors(options)
     let run = try SoakRun(options)
     return try run.run()

@@ -35,6 +35,11 @@ struct SoakOptions {
       } ?? 1
     report = arguments["--report"]
     conditions = try arguments.value("--fail-on", FailCondition.rule, FailCondition.read) ?? []
+    if server != nil, conditions.contains(where: { $0.name == "rss" }) {
+      throw arguments.error(
+        "--fail-on rss is for the soak's own server: the memory of another one isn't known; leave out rss, or --server"
+      )
+    }
     if let problem = settings.problem { throw arguments.error(problem) }
   }
 
@@ -150,6 +155,8 @@ struct FailCondition {
   let name: String
   let most: Double
 
+  private static func isTime(_ name: String) -> Bool { name.hasPrefix("p") || name == "max" }
+
   static func read(_ text: String) -> [FailCondition]? {
     var conditions: [FailCondition] = []
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -160,8 +167,9 @@ struct FailCondition {
         continue
       }
       guard pair.count == 2 else { return nil }
-      let isTime = name.hasPrefix("p") || name == "max"
-      guard let most = isTime ? DurationText.seconds(pair[1]) : Double(pair[1]), most >= 0 else { return nil }
+      guard let most = isTime(name) ? DurationText.seconds(pair[1]) : Double(pair[1]), most >= 0 else {
+        return nil
+      }
       conditions.append(FailCondition(name: name, most: most))
     }
     return conditions
@@ -174,6 +182,7 @@ struct FailCondition {
     func beyond(_ value: Double, _ show: (Double) -> String) -> String? {
       value > most ? "\(name) is \(show(value)); --fail-on allows \(show(most))" : nil
     }
+    if Self.isTime(name), latency.count == 0 { return "\(name) is not known: nothing was delivered" }
     switch name {
     case "p50": return beyond(latency.p50, Decimals.milliseconds)
     case "p90": return beyond(latency.p90, Decimals.milliseconds)

@@ -85,7 +85,7 @@ final class SoakScreen {
       "; server \(Decimals.text(Double($0) / 1_048_576, 1)) MB, \(Decimals.text(sample.serverCPU ?? 0, 0)) %"
     }
     Console.print(
-      "\(Decimals.text(sample.at, 0)) s: \(sample.subscribed) of \(sample.wanted) subscribed, \(Decimals.text(sample.delivered, 0)) deliveries/s, \(latency ?? "no latency")\(server ?? ""); \(sample.violations) violations\(sample.event.map { "; \($0)" } ?? "")"
+      "\(Decimals.text(sample.at, 0)) s: \(sample.subscribed) of \(sample.wanted) subscribed, \(Decimals.text(sample.delivered, 0)) deliveries/s, \(latency ?? "no latency")\(server ?? ""); \(SoakVerdict.text(violations: sample.violations))\(sample.event.map { "; \($0)" } ?? "")"
     )
   }
 
@@ -145,6 +145,12 @@ enum SoakOutput {
     }
     let faults = totals.faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)×" }
     if !faults.isEmpty { line("faults", faults.joined(separator: ", ")) }
+    if report.verdict.undecided > 0 {
+      line(
+        "undecided",
+        "\(Decimals.count(report.verdict.undecided)) of the messages: the server stopped, or nobody reliable was connected"
+      )
+    }
     verdict(report)
   }
 
@@ -164,15 +170,39 @@ enum SoakOutput {
     }
     for failure in report.verdict.failedConditions { Console.print("  \(failure)") }
     Console.print(
-      "\(Console.styled("failed", .red)): \(report.verdict.violationCount) violations; again with the same options and --seed \(report.settings.seed)"
+      "\(Console.styled("failed", .red)): \(report.verdict.violationsText); again with the same options and --seed \(report.settings.seed)"
     )
+  }
+
+  private static let names = ["report.json", "report.html"]
+
+  /// Finds out before the run whether its report can be written; makes the folder.
+  static func prepare(_ folder: String) throws(CommandFailure) {
+    let url = URL(fileURLWithPath: folder)
+    do {
+      try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+      let trial = url.appendingPathComponent(".touchline-soak-\(ProcessInfo.processInfo.processIdentifier)")
+      try Data("trial".utf8).write(to: trial)
+      try FileManager.default.removeItem(at: trial)
+    } catch {
+      throw CommandFailure(
+        "a report can't be written to \(folder): \(error.localizedDescription); name another folder as --report"
+      )
+    }
+    for name in names {
+      var isFolder: ObjCBool = false
+      let path = url.appendingPathComponent(name).path
+      if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
+        throw CommandFailure("\(path) is a folder; the report would be written there")
+      }
+    }
   }
 
   /// Writes `report.json` and `report.html`.
   static func write(_ report: SoakReport, to folder: String) throws {
     let url = URL(fileURLWithPath: folder)
-    try report.json().write(to: url.appendingPathComponent("report.json"))
-    try Data(ReportPage(report).html.utf8).write(to: url.appendingPathComponent("report.html"))
-    Console.note("report: \(url.appendingPathComponent("report.html").path)")
+    try report.json().write(to: url.appendingPathComponent(names[0]), options: .atomic)
+    try Data(ReportPage(report).html.utf8).write(to: url.appendingPathComponent(names[1]), options: .atomic)
+    Console.note("report: \(url.appendingPathComponent(names[1]).path)")
   }
 }

@@ -33,10 +33,12 @@ extension DeviceFleet {
       count(fault: "left, and another came")
       disconnect(index, at: now)
       devices[index].activity = nil
+      observe(.away(subscriber: devices[index].plan.index), at: now)
     case .goOffline:
       count(fault: "went offline")
       disconnect(index, at: now)
       devices[index].isOffline = true
+      observe(.away(subscriber: devices[index].plan.index), at: now)
     case .comeBack:
       devices[index].isOffline = false
       connect(index, at: now)

@@ -148,6 +148,7 @@ final class DeviceFleet {
   func connect(_ index: Int, at now: Double) {
     let device = devices[index]
     guard device.connection == nil, device.activity != nil, !device.isOffline, !device.isDone else { return }
+    observe(.wants(subscriber: device.plan.index), at: now)
     var path = "/v1/channels/\(channels[device.plan.channel].path)/events"
     if let position = device.position { path += "?epoch=\(position.epoch)&seq=\(position.sequence)" }
     do throws(RequestFailure) {
@@ -195,6 +196,7 @@ extension DeviceFleet: SwarmHandler {
     if let code { totals.closeCodes["\(code)", default: 0] += 1 }
     if !wasOpen {
       totals.failedConnections += 1
+      if SoakRefusal.isMissing(problem) { observe(.missing(subscriber: devices[tag].plan.index), at: now) }
       if let refusal = SoakRefusal.message(problem) { listener?.failed(refusal) }
     }
     connectionEnded(tag, at: now)
@@ -216,6 +218,9 @@ extension Swarm {
 
 /// An answer to a handshake that trying again doesn't mend.
 enum SoakRefusal {
+  /// Whether the server says that the channel doesn't exist.
+  static func isMissing(_ problem: String?) -> Bool { problem == "answered 404" }
+
   static func message(_ problem: String?) -> String? {
     guard let problem else { return nil }
     if problem == "answered 401" || problem == "answered 403" {

@@ -34,6 +34,9 @@ final class OwnServer {
 
   var isRunning: Bool { child?.isRunning ?? false }
 
+  /// How it ended; nil while it runs.
+  var ending: String? { child?.ending }
+
   private func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
 
   /// Starts it, and tells how to reach it once it listens.

@@ -8,6 +8,8 @@ final class PartProcess {
   private var child: ChildProgram?
   private var reader = PartReportReader()
   private let onReport: (PartReport) -> Void
+  private let onLost: (String) -> Void
+  private let part: Int
   private var isEnding = false
   /// Until when everything was heard, in Unix seconds.
   private(set) var heard: Double
@@ -17,11 +19,15 @@ final class PartProcess {
   private(set) var hasEnded = false
 
   /// Starts it with its plan.
+  ///
+  /// - Parameter onLost: hears, in words, that it ended by itself.
   init(
     _ plan: PartPlan, _ access: ServerAccess, credential: [String], loop: EventLoop,
-    onReport: @escaping (PartReport) -> Void
+    onReport: @escaping (PartReport) -> Void, onLost: @escaping (String) -> Void
   ) throws(CommandFailure) {
     self.onReport = onReport
+    self.onLost = onLost
+    part = plan.part
     heard = plan.start
     var arguments = ["soak", "--part", "--server", "\(access.address)"] + credential
     if case .file(let path) = access.tls.authority { arguments += ["--ca", path] }
@@ -66,6 +72,11 @@ final class PartProcess {
     guard !hasEnded else { return }
     hasEnded = true
     heard = .infinity
-    if !isEnding { onReport(.failed("a process of the soak ended by itself")) }
+    guard !isEnding, let child else { return }
+    // Its output ends a moment before it does.
+    child.awaitEnd(seconds: 1)
+    onLost(
+      "part \(part), process \(child.pid), \(child.ending.map { "ended by itself: it \($0)" } ?? "fell silent")"
+    )
   }
 }

@@ -15,6 +15,15 @@ extension SoakRun {
     }
   }
 
+  /// Ends a run that can't go on, with the verdict of what ran, which isn't good.
+  func breakOff(_ reason: String) {
+    guard stage != .preparing else { return fail(reason) }
+    guard stage != .ended else { return }
+    brokenOff = brokenOff ?? reason
+    meter.endedEarly = true
+    if stage == .running { stop() }
+  }
+
   /// Lets the devices stop; the verdict follows when all of them have told everything.
   func stop() {
     sample(now)
@@ -84,7 +93,9 @@ extension SoakRun {
     let server = own.map { _ in meter.serverCost(cpu: cpu, deliveries: totals.deliveries) }
     let soak = meter.soakCost(
       deliveries: totals.deliveries, lagP99: status.lagP99, lagMax: status.lagMax)
-    let failures = options.conditions.compactMap { $0.failure(latency, totals, server, soak) }
+    let failures =
+      (brokenOff.map { [$0] } ?? [])
+      + options.conditions.compactMap { $0.failure(latency, totals, server, soak) }
     return SoakReport(
       program: "touchline \(TouchlineVersion.current)", started: start, seconds: elapsed(now),
       settings: settings, profile: options.profile?.rawValue, script: options.script?.name,

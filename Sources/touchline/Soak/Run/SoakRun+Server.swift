@@ -18,6 +18,7 @@ extension SoakRun {
         try own.start { [self] access in
           lastStop = now
           verifier.observe(.serverStopped, at: now)
+          verifier.observe(.serverStarted, at: now)
           serve(access)
         }
       } catch {
@@ -25,7 +26,10 @@ extension SoakRun {
       }
     } else if own.pid != nil, !own.isRunning, isRunning {
       let words = own.lastWords
-      fail("the server ended by itself\(words.isEmpty ? "" : "; its last words:\n\(words)")")
+      let ending = own.ending.map { ": it \($0)" } ?? ""
+      breakOff(
+        "the soak's server, process \(own.pid ?? 0), ended by itself\(ending)\(words.isEmpty ? "" : "; its last words:\n\(words)")"
+      )
     }
   }
 

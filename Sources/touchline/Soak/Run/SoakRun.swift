@@ -49,6 +49,8 @@ final class SoakRun {
   /// When the parts were told to end.
   var stoppedAt: Double = 0
   var flood: Swarm.ID?
+  /// Why the run could not go on; nil when it could.
+  var brokenOff: String?
   var outcome: Result<Int32, CommandFailure> = .success(0)
 
   let own: OwnServer?
@@ -195,9 +197,9 @@ final class SoakRun {
     }
     for part in 0..<options.processes {
       parts.append(
-        try PartProcess(plan(part), access, credential: options.credential, loop: loop) { [weak self] in
-          self?.take($0)
-        })
+        try PartProcess(
+          plan(part), access, credential: options.credential, loop: loop,
+          onReport: { [weak self] in self?.take($0) }, onLost: { [weak self] in self?.breakOff($0) }))
     }
   }
 
