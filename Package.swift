@@ -58,7 +58,7 @@ let package = Package(
     .target(name: "SubscriberProtocol", dependencies: ["BroadcastChannels"]),
     .target(
       name: "Soak",
-      dependencies: ["BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol"]),
+      dependencies: ["BroadcastChannels", "MatchScripts", "SubscriberProtocol"]),
     .testTarget(
       name: "SoakTests", dependencies: ["Soak", "BroadcastChannels", "MatchScripts", "TestSupport"]),
     .testTarget(name: "SimulationTests", dependencies: ["BroadcastChannels", "LiveActivities"]),

@@ -180,6 +180,8 @@ final class Hub {
     rooms[stored.id] = room
     if let alias = stored.definition.alias { aliases[alias] = room }
     roomsOfApp[stored.definition.settings.app, default: []].append(room)
+    // A window that was open when the last process ended goes on.
+    room.scheduleAdvance()
     return room
   }
 

@@ -238,6 +238,33 @@ import Testing
     #expect(held.answers.dropFirst().allSatisfy { $0 == "delivered" })
   }
 
+  @Test(
+    "what waited in a window when the process was killed comes out when the window ends, with nobody publishing",
+    arguments: [1.0, -1.0])
+  func windowGoesOn(_ seconds: Double) throws {
+    let before = HeldHub()
+    let room = try before.room("final", #","windows":{"5":1,"1":2}"#)
+    try before.publish(to: room, priority: .considerate)
+    try before.disk.finish()
+    let change = try before.store.lastSave()
+    var state = ChannelState(position: room.channel.position)
+    state.apply(change)
+    #expect(state.waiting.count == 1)
+    // The end was a second from now, or has passed already.
+    state.deadline = disk.now.addingTimeInterval(seconds)
+    store.left = [StoredChannel(id: room.id, definition: room.definition, state: state)]
+    try held.hub.load()
+    let loaded = try #require(held.hub.knownRoom("final"))
+    let listener = held.subscribe(to: loaded)
+    disk.pass(0.5)
+    if seconds > 0 {
+      #expect(disk.underWay == nil)
+      disk.pass(0.6)
+    }
+    try disk.finish()
+    #expect(listener.heard == [1] && loaded.seen.newest(after: nil, at: disk.now)?.position.sequence == 1)
+  }
+
   // MARK: Channels
 
   @Test("a channel is there when it is stored; until then its alias is taken") func creating() throws {

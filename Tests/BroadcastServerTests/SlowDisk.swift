@@ -67,7 +67,10 @@ final class NotedStore: ChannelStore, @unchecked Sendable {
   private(set) var batches: [StoreBatch] = []
   private(set) var probes = 0
 
-  func load() -> [StoredChannel] { [] }
+  /// What an earlier process left.
+  var left: [StoredChannel] = []
+
+  func load() -> [StoredChannel] { left }
 
   func write(_ batch: StoreBatch) throws(StoreError) {
     try attempt()

@@ -88,7 +88,7 @@ enum FrameTargets {
     switch (a, b) {
     case (.subscribe(let a), .subscribe(let b)): return a == b
     case (.unsubscribe, .unsubscribe), (.listen, .listen): return true
-    case (.acknowledge(let a, let shown), .acknowledge(let b, let again)): return a == b && shown == again
+    case (.acknowledge(let one), .acknowledge(let other)): return one == other
     case (.intent(let one), .intent(let other)): return one == other
     case (.publish(let one), .publish(let other)):
       guard case .success(let first) = one.payload, case .success(let second) = other.payload else {
