@@ -133,6 +133,9 @@ public enum Limits {
 
   /// Descriptors that connections leave to the store, the listeners, the log, and files that are read again.
   public static let reservedDescriptors = 64
+  /// Connections beyond all others for addresses without limits. Touchline: probes and scrapes from this machine get through when
+  /// clients have taken every connection.
+  public static let reservedConnections = 8
   /// Connections from one address by default. Touchline: the subscribers of an office or a carrier share one; loopback,
   /// where rehearsals and proxies come from, is free of it.
   public static let connectionsPerAddress = 1_024

@@ -116,6 +116,7 @@ final class KeptSession: WebSocketClientHandler {
   }
 
   func closed(_ client: WebSocketClient, code: UInt16?, reason: String) {
+    let code = CloseCode.sent(code, reason: reason)
     let detail = [code.map(String.init), reason.isEmpty ? nil : reason].compactMap { $0 }.joined(
       separator: " ")
     reconnect("the connection to \(server) was lost\(detail.isEmpty ? "" : " (\(detail))")")

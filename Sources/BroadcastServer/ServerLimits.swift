@@ -26,7 +26,7 @@ public struct ServerLimits: Sendable, Hashable {
     ConnectionGate(
       ConnectionGate.Limits(
         connections: connections(openFiles: openFiles), perAddress: connectionsPerAddress,
-        unlimited: unlimitedAddresses))
+        unlimited: unlimitedAddresses, reserve: Limits.reservedConnections))
   }
 
   var inbound: InboundRate {

@@ -22,6 +22,7 @@ final class Service: HTTPService {
     self.device = device
     self.local = local
     self.log = log
+    provider.access.turnedAway = { [weak self] in self?.turnedAway($0, isNews: $1) }
   }
 
   func noticed(_ trouble: ConnectionTrouble, from remoteAddress: String) {
@@ -76,6 +77,16 @@ final class Service: HTTPService {
       }
       return AnswerError(Refusal(error, "too many requests come"))
     }
+  }
+
+  /// Somebody who showed many bad tokens was answered 429. What was checked before goes on, so it is no refusal of everything.
+  private func turnedAway(_ peer: HTTPPeer, isNews: Bool) {
+    provider.hub.metrics.refusedClient(.addressCredentials)
+    guard isNews else { return }
+    log(
+      .warning, .tooManyBadTokens,
+      "\(peer.remoteAddress) shows too many bad tokens, and is answered 429 for new ones for a while",
+      ["remote": peer.remoteAddress], key: "")
   }
 
   private func finish(

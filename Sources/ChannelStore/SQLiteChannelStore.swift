@@ -28,6 +28,13 @@ public final class SQLiteChannelStore: ChannelStore, @unchecked Sendable {
   /// - Parameter vfs: the name of SQLite's way to the disk; nil for the system's.
   init(path: String, vfs: String?) throws(StoreError) {
     self.path = path
+    // SQLite keeps nothing of the one, and takes options out of the other.
+    guard !path.hasPrefix(":"), !path.hasPrefix("file:") else {
+      throw .unusable(
+        path: path,
+        problem: "a name with \":\" or \"file:\" in front is no file to SQLite; "
+          + "write \"memory\" to keep nothing, or \"./\(path)\" for a file of that name")
+    }
     var log = stat()
     let hasLog = stat("\(path)-wal", &log) == 0 && log.st_size > 0
     do throws(SQLiteDatabase.Failure) {

@@ -1,5 +1,6 @@
 import CSQLite
 import Foundation
+import Glibc
 
 /// SQLite as far as the store needs it: statements with bound values, errors with SQLite's own words.
 ///
@@ -32,6 +33,7 @@ final class SQLiteDatabase {
 
   /// - Parameter vfs: the name of SQLite's way to the disk; nil for the system's.
   init(path: String, vfs: String? = nil) throws(Failure) {
+    Self.makePrivate(path)
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
     let code = sqlite3_open_v2(path, &handle, flags, vfs)
     guard code == SQLITE_OK else {
@@ -41,6 +43,13 @@ final class SQLiteDatabase {
       sqlite3_close_v2(handle)
       throw failure
     }
+  }
+
+  /// Makes a file that isn't there yet, for this user alone: SQLite would let everybody read it. Its log and its index get the
+  /// same mode from SQLite. What goes wrong here goes wrong when SQLite opens it, which says why.
+  private static func makePrivate(_ path: String) {
+    let descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
+    if descriptor >= 0 { close(descriptor) }
   }
 
   deinit {

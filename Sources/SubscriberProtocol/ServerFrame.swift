@@ -243,8 +243,11 @@ extension ServerFrame {
 
   /// The close reason that follows ``goodbye(retryIn:)``.
   public static func goodbyeReason(retryIn: Double) -> String {
-    "the server is shutting down; come back in \(JSONWriter.seconds(retryIn)) s"
+    "\(goodbyeReason); come back in \(JSONWriter.seconds(retryIn)) s"
   }
+
+  /// How that reason begins.
+  static let goodbyeReason = "the server is shutting down"
 
   /// A delivery as a frame.
   public static func message(_ delivery: Delivery, channel: ChannelID) -> ServerFrame {

@@ -1,5 +1,6 @@
 import BroadcastChannels
 import BroadcastServer
+import EventLoop
 import Foundation
 import Testing
 
@@ -72,6 +73,20 @@ import Testing
     #expect(configuration.strictness.count == 3 && configuration.providerListen == nil)
   }
 
+  @Test(
+    "a list of a file is an array, or a string with commas",
+    arguments: [
+      (#""none""#, []), (#"["none"]"#, []), ("[]", []), (#""10.0.0.7""#, ["10.0.0.7"]),
+      (#""10.0.0.0/8, ::1""#, ["10.0.0.0/8", "::1"]), (#"["10.0.0.0/8","::1"]"#, ["10.0.0.0/8", "::1"]),
+    ])
+  func lists(_ json: String, _ ranges: [String]) throws {
+    var configuration = ServerConfiguration()
+    try configuration.read(
+      file: Array(#"{"unlimited-addresses":\#(json),"origins":"https://a.b, https://c.d"}"#.utf8))
+    #expect(configuration.limits.unlimitedAddresses == ranges.compactMap { AddressRange($0) })
+    #expect(configuration.origins == ["https://a.b", "https://c.d"])
+  }
+
   @Test(arguments: [
     ("127.0.0.1:8080", "127.0.0.1:8443", false), ("0.0.0.0:80", "127.0.0.1:8443", true),
     ("127.0.0.1:0", "[::]:443", true), ("[::1]:0", "off", false), ("[::ffff:127.0.0.1]:0", "off", false),
@@ -102,6 +117,8 @@ import Testing
     (#"{"environment":"sandbox"}"#, "development or production was expected"),
     (#"{"log-level":"inf"}"#, "did you mean \"info\"?"),
     (#"{"origins":["scores.example.com"]}"#, "without a path"), (#"{"origins":"x"}"#, "origins such as"),
+    (#"{"unlimited-addresses":""}"#, "or \"none\", were expected"), (#"{"origins":[]}"#, "origins such as"),
+    (#"{"unlimited-addresses":7}"#, "or \"none\", were expected"),
     ("{\n  \"listen\": \":1\",\n  \"port\": 1\n}", "3:3: error: port: is no key"),
   ])
   func aFileIsToldWhatIsWrongAndWhere(_ text: String, _ words: String) throws {

@@ -2,6 +2,7 @@
 
 import BroadcastChannels
 import BroadcastServer
+import EventLoop
 import Foundation
 import TestSupport
 import Testing
@@ -278,6 +279,22 @@ private func withHealthySurvivor(
     }
   }
 
+  @Test("when clients have every connection, probes and scrapes from unlimited addresses still get through")
+  func reserve() throws {
+    try withServer {
+      $0.limits.connections = 3
+      $0.limits.unlimitedAddresses = try [#require(AddressRange("127.0.0.1"))]
+    } _: { server in
+      let clients = try (0..<3).map { _ in try RawSocket(port: server.port, from: "127.0.0.2") }
+      for client in clients { #expect(client.upgrade(path: "/v1/events").hasPrefix("HTTP/1.1 101 ")) }
+      let late = try RawSocket(port: server.port, from: "127.0.0.2")
+      #expect(late.upgrade(path: "/v1/events").hasPrefix("HTTP/1.1 503 "))
+      for path in ["/healthz", "/readyz", "/metrics"] {
+        #expect(try ask(server, .get(path), from: "127.0.0.1").status == 200, "\(path)")
+      }
+    }
+  }
+
   @Test("many bad tokens from an address are answered 429, unless they were checked before")
   func badTokens() throws {
     let keys = try Keys(subscribe: "token")
@@ -295,6 +312,11 @@ private func withHealthySurvivor(
         answers.append(try flood.send(.list().token("\(parts[0]).\(parts[1]).\(signature)")))
       }
       #expect(answers.dropLast().allSatisfy { $0.status == 403 && $0.reason == "InvalidProviderToken" })
+      // Each counts once, although the request log asks whose it is: 100, and 5 a second come back.
+      #expect(answers.count > 100)
+      #expect(answers.last?.headers["touchline-detail"]?.contains("too many bad tokens") == true)
+      let refused = #"touchline_clients_refused_total{reason="address-credentials"}"#
+      #expect(try server.metric(refused) == 1)
       #expect(answers.last?.reason == "TooManyRequests" && answers.last?.headers["retry-after"] != nil)
       // What was checked before costs nothing: the good token goes on, and so does the reason of a bad one.
       #expect(try flood.send(.list().token(good)).status == 200)
@@ -302,6 +324,8 @@ private func withHealthySurvivor(
       let fresh = try keys.scores.subscriberToken(["final"])
       #expect(try flood.send(Request.get("/v1/channels").token(fresh)).status == 429)
       #expect(try ask(server, Request.get("/v1/channels").token(fresh), from: "127.0.0.3").status == 200)
+      #expect(try server.metric(refused) == 2)
+      #expect(server.log.value.count { $0.contains("127.0.0.2 shows too many bad tokens") } == 1)
     }
   }
 }

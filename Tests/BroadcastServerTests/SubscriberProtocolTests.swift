@@ -5,6 +5,18 @@ import TestSupport
 import Testing
 
 @Suite struct SubscriberProtocolTests {
+  @Test(
+    "codes that libwebsockets doesn't know are told from their reasons, all others stay",
+    arguments: [
+      (1002, ServerFrame.goodbyeReason(retryIn: 1.5), 1012), (1002, CloseCode.tooSlow, 1013),
+      (1002, CloseCode.nothingRead(silence: 50), 1013), (1002, "a reserved bit is set", 1002),
+      (1002, "", 1002), (1008, CloseCode.tooSlow, 1008), (4001, "x", 4001), (4003, "x", 4003),
+      (nil, CloseCode.tooSlow, nil),
+    ] as [(UInt16?, String, UInt16?)])
+  func closeCodes(_ heard: UInt16?, _ reason: String, _ sent: UInt16?) {
+    #expect(CloseCode.sent(heard, reason: reason) == sent)
+  }
+
   /// Found by fuzzing: what a client reads it can write again, and JSON has no word for infinity.
   @Test func numbersBeyondADoubleAreNotTaken() throws {
     let error = #"{"type":"error","reason":"TooManyRequests","message":"wait","retry-after":1e999}"#

@@ -52,6 +52,32 @@ final class TestFolder {
 
   // MARK: Keeping
 
+  @Test("a new file and its log are for this user alone; one that is there keeps its mode")
+  func modes() throws {
+    func mode(_ path: String) throws -> Int? {
+      try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+    }
+    do {
+      let store = try SQLiteChannelStore(path: folder.file)
+      try store.create(channel("YQ=="))
+      for name in try folder.names { #expect(try mode("\(folder.path)/\(name)") == 0o600, "\(name)") }
+      #expect(try folder.names.count >= 2)
+    }
+    try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: folder.file)
+    let store = try SQLiteChannelStore(path: folder.file)
+    #expect(try store.load().count == 1)
+    #expect(try mode(folder.file) == 0o640)
+  }
+
+  @Test(
+    "names that are no files to SQLite are refused",
+    arguments: [":memory:", "file::memory:", "file:x?mode=memory", ":x"])
+  func namesOfNoFile(_ name: String) throws {
+    let error = #expect(throws: StoreError.self) { try SQLiteChannelStore(path: name) }
+    let text = error.map { "\($0)" } ?? ""
+    #expect(text.contains("write \"memory\"") && text.contains("\"./\(name)\""), "\(text)")
+  }
+
   @Test func aNewFileHoldsNothing() throws {
     #expect(try SQLiteChannelStore(path: folder.file).load().isEmpty)
   }

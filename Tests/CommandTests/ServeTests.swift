@@ -226,6 +226,16 @@ struct ServeTests {
     }
   }
 
+  @Test("a store that SQLite would keep nowhere is refused, exit 1")
+  func storeOfNoFile() async throws {
+    for name in [":memory:", "file:x?mode=memory"] {
+      let ending = try await Touchline.run(
+        ["serve", "--listen", "127.0.0.1:0", "--provider-listen", "off", "--store", name])
+      #expect(ending.code == 1)
+      #expect(ending.errors.contains("write \"memory\" to keep nothing"), "\(ending.errors)")
+    }
+  }
+
   @Test("without --store channels are in a file in the folder of state, and the log says where")
   func standardStore() async throws {
     try await withFolder { folder in

@@ -104,6 +104,18 @@ struct WatchTests {
     }
   }
 
+  @Test("a server that ends is told of with its own close code")
+  func closeCode() async throws {
+    let server = try await Server()
+    try await server.succeed("channel", "create", "final")
+    let watch = try server.start("watch", "final")
+    try await watch.notice("final: subscribed")
+    try await server.stop()
+    try await watch.notice("was lost (1012 the server is shutting down; come back in ")
+    watch.signal(SIGTERM)
+    _ = try await watch.ending()
+  }
+
   @Test("--wait waits for the server and for the channel")
   func waits() async throws {
     let first = try await Server()

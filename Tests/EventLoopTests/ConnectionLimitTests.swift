@@ -113,6 +113,24 @@ import Testing
     #expect(ask(try RawSocket(port: server.port, from: "127.0.0.2")).hasPrefix("HTTP/1.1 200 "))
   }
 
+  @Test("when there are too many, the reserve is for unlimited addresses, and has an end")
+  func reserve() throws {
+    let gate = ConnectionGate(
+      ConnectionGate.Limits(connections: 2, unlimited: [try #require(AddressRange("127.0.0.9"))], reserve: 1))
+    let (client, probe) = (NetworkAddress("127.0.0.2"), NetworkAddress("127.0.0.9"))
+    #expect(gate.enter(1, from: client) == nil && gate.enter(2, from: client) == nil)
+    #expect(gate.enter(3, from: client) == .tooMany)
+    #expect(gate.enter(3, from: probe) == nil)
+    #expect(gate.enter(4, from: probe) == .tooMany)
+    gate.leave(3)
+    #expect(gate.enter(3, from: client) == .tooMany && gate.enter(3, from: nil) == .tooMany)
+    gate.leave(2)
+    gate.leave(1)
+    #expect(gate.enter(1, from: client) == nil)
+    let endless = ConnectionGate(ConnectionGate.Limits(unlimited: AddressRange.loopback, reserve: 8))
+    #expect(endless.enter(1, from: probe) == nil)
+  }
+
   @Test("however a connection ends, it is counted out")
   func leaving() throws {
     let certificates = try Certificates.shared.get()

@@ -135,6 +135,27 @@ import Testing
     try client.events.wait("failed") { $0 == ["failed refused 403 {\"reason\":\"No\"}"] }
   }
 
+  @Test(
+    "a client hears the server's close code; libwebsockets makes 1002 of those between 1012 and 2999",
+    arguments: [
+      (1001, 1001), (1008, 1008), (1012, 1002), (1013, 1002), (4001, 4001), (4002, 4002), (4003, 4003),
+      (4004, 4004),
+    ] as [(UInt16, UInt16)])
+  func closeCodes(_ sent: UInt16, _ heard: UInt16) throws {
+    let server = try TestServer()
+    defer { server.stop() }
+    let client = ClientRecorder()
+    try server.loop.on { loop in
+      client.client = WebSocketClient(
+        loop: loop, url: "ws://127.0.0.1:\(server.port)/", handler: client)
+    }
+    try client.events.wait("opened") { !$0.isEmpty }
+    let recorder = try server.service.recorder(0)
+    try recorder.events.wait("opened") { !$0.isEmpty }
+    try server.loop.on { _ in recorder.connection?.close(code: sent, reason: "it ends") }
+    try client.events.wait("closed") { $0.last == "closed \(heard) it ends" }
+  }
+
   @Test func unknownSubprotocolsGetAnAnswer() throws {
     let server = try TestServer { $0.subprotocols = ["a"] }
     defer { server.stop() }

@@ -15,6 +15,8 @@ final class AccessControl {
   private let now: () -> Date
   private let anybody = Caller(.anybody)
   private let stranger = Caller(.stranger)
+  /// Hears of each request that was turned away because its address showed too many bad tokens.
+  var turnedAway: (_ peer: HTTPPeer, _ isNews: Bool) -> Void = { _, _ in }
 
   /// - Parameter keys: nil when no tokens are checked.
   init(
@@ -60,11 +62,17 @@ final class AccessControl {
   }
 
   /// The name of the provider that a request came from, for the request log; nil when it shows nothing good. It counts
-  /// nowhere: not for the connection's team, nor its pace.
+  /// nowhere: not for the connection's team, nor its pace, nor as a bad token, unless nobody checked that token before.
   func providerName(of request: HTTPRequest) -> String? {
     if let caller = try? certified(request) { return caller.providerName }
-    guard let verifier, let token = try? providerToken(of: request, verifier) else { return nil }
-    return Provider(token, verifier).name
+    guard let verifier else { return nil }
+    let header = request.header("authorization")
+    if verifier.remembers(authorization: header) {
+      return (try? verifier.provider(authorization: header, now: now())).map { Provider($0, verifier).name }
+    }
+    // A signature would be checked: made-up tokens are counted wherever they are sent, and once.
+    guard visitors.mayShowCredential(from: request.peer.address, at: now()) else { return nil }
+    return (try? providerToken(of: request, verifier)).map { Provider($0, verifier).name }
   }
 
   /// The one way to a provider's token: bad ones are counted.
@@ -89,6 +97,7 @@ final class AccessControl {
       try visitors.checkCredential(from: peer.address, at: now())
     } catch {
       if isRemembered() { return }
+      turnedAway(peer, error.isNews)
       throw Refusal(error, "too many bad tokens came")
     }
   }

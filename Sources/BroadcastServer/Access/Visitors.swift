@@ -62,6 +62,12 @@ final class Visitors {
     }
   }
 
+  /// Whether a credential that was never checked may be checked, asked without an answer to anybody: nothing changes.
+  func mayShowCredential(from address: NetworkAddress?, at now: Date) -> Bool {
+    guard let address, let visitor = visitors[address.client] else { return true }
+    return visitor.bad.remaining(at: now) >= 1
+  }
+
   /// A credential was not good.
   func failed(from address: NetworkAddress?, at now: Date) {
     change(address, now) { (visitor: inout Visitor) in _ = visitor.bad.take(at: now) }

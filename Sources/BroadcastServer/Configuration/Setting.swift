@@ -134,15 +134,20 @@ enum SettingValue {
     }
   }
 
-  /// The items of a list; nil when it is none, or has something that is no text.
+  /// The items of a list, or of a text with commas; nil when it is neither, or has something that is no text.
   var list: [String]? {
     switch self {
-    case .text(let text): return text.split(separator: ",").map { String($0.drop { $0 == " " }) }
+    case .text(let text): return Self.items(text)
     case .json(let value):
+      if let text = value.string { return Self.items(text) }
       let items = value.elements?.map(\.string)
       guard let items, !items.contains(nil) else { return nil }
       return items.compactMap(\.self)
     }
+  }
+
+  private static func items(_ text: String) -> [String] {
+    text.split(separator: ",").map { String($0.drop { $0 == " " }) }
   }
 
   /// What it is, for a message. Somebody may have put a key where its file's path belongs: that is not repeated.

@@ -113,9 +113,10 @@ extension Setting {
         "addresses and ranges that limits by address don't count, separated by commas: proxies; none for none",
       change: .restart,
       take: { configuration, value in
-        let texts = value.list ?? [""]
-        let ranges = texts == ["none"] ? [] : texts.map { AddressRange($0) }
-        guard !ranges.contains(nil), !texts.isEmpty else {
+        // An empty list of a file says none; an empty text rather that something is missing.
+        let isNone = value.list == ["none"] || value.string == nil && value.list == []
+        let ranges = isNone ? [] : (value.list ?? []).map { AddressRange($0) }
+        guard !ranges.contains(nil), isNone || !ranges.isEmpty else {
           return "addresses and ranges such as 10.0.0.0/8, or \"none\", were expected"
         }
         configuration.limits.unlimitedAddresses = ranges.compactMap(\.self)

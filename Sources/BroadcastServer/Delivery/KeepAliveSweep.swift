@@ -1,5 +1,6 @@
 import BroadcastChannels
 import EventLoop
+import SubscriberProtocol
 
 /// A connection that is kept alive, and dropped when its peer is gone or reads nothing.
 protocol KeptAlive: AnyObject {
@@ -75,7 +76,7 @@ final class KeepAliveSweep {
     for member in members {
       guard let connection = member.connection else { continue }
       if let since = member.stalledSince, now - since > keepAlive.silence {
-        member.close(code: 1013, reason: "nothing was read for \(Int(keepAlive.silence)) seconds")
+        member.close(code: 1013, reason: CloseCode.nothingRead(silence: keepAlive.silence))
         continue
       }
       if let since = connection.incompleteSince, now - since > messageSeconds {

@@ -333,7 +333,7 @@ final class Receiver: StreamHandler, Subscriber, KeptAlive {
       replaced.ledger.conflated(1)
     }
     guard added.fits else {
-      connection.close(code: 1013, reason: "this connection is too slow for its channels; come back later")
+      connection.close(code: 1013, reason: CloseCode.tooSlow)
       return
     }
   }

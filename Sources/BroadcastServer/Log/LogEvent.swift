@@ -55,6 +55,8 @@ public enum LogEvent: String, Sendable, CaseIterable {
   case tooManyConnections = "too-many-connections"
   /// An address asks too often.
   case tooManyRequests = "too-many-requests"
+  /// An address shows many bad tokens.
+  case tooManyBadTokens = "too-many-bad-tokens"
   /// A TLS handshake broke off.
   case handshakeFailed = "handshake-failed"
   /// A secure port was asked in the clear.
@@ -72,7 +74,7 @@ public enum LogEvent: String, Sendable, CaseIterable {
   var comesInFloods: Bool {
     switch self {
     case .payload, .omission, .store, .noDescriptors, .tooManyConnections, .tooManyRequests,
-      .handshakeFailed, .notSecure, .sessionEnded:
+      .tooManyBadTokens, .handshakeFailed, .notSecure, .sessionEnded:
       true
     default: false
     }

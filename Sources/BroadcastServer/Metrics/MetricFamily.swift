@@ -43,7 +43,7 @@ struct MetricFamily {
 
   static let refusedClients = MetricFamily(
     "touchline_clients_refused_total", .counter,
-    "Clients that were turned away by a limit: descriptors, connections, connections or requests of their address.",
+    "Clients that were turned away by a limit: descriptors, connections, or what their address has: connections, requests, bad credentials.",
     labels: ["reason"])
   static let answers = MetricFamily(
     "touchline_provider_answers_total", .counter, "Answers to providers: HTTP requests and publish frames.",

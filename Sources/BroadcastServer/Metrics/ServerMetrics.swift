@@ -94,4 +94,5 @@ enum ClientLimit: String, CaseIterable {
   case descriptors, connections
   case addressConnections = "address-connections"
   case addressRequests = "address-requests"
+  case addressCredentials = "address-credentials"
 }

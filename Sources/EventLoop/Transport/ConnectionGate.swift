@@ -14,10 +14,15 @@ public final class ConnectionGate: Sendable {
     public var perAddress: Int
     /// Addresses that may have any number: this machine, and proxies, behind which are many clients.
     public var unlimited: [AddressRange]
+    /// How many more there may be all together while it is one of those addresses that comes.
+    public var reserve: Int
 
     /// Makes limits; none by default.
-    public init(connections: Int = .max, perAddress: Int = .max, unlimited: [AddressRange] = []) {
+    public init(
+      connections: Int = .max, perAddress: Int = .max, unlimited: [AddressRange] = [], reserve: Int = 0
+    ) {
       self.connections = connections
+      self.reserve = reserve
       self.perAddress = perAddress
       self.unlimited = unlimited
     }
@@ -49,11 +54,12 @@ public final class ConnectionGate: Sendable {
 
   /// Counts a connection, unless it is one too many.
   func enter(_ descriptor: Int32, from address: NetworkAddress?) -> Refusal? {
-    let client = address.flatMap { address in
-      limits.perAddress == .max || limits.unlimited.contains { $0.contains(address) } ? nil : address.client
-    }
+    let isUnlimited = address.map { address in limits.unlimited.contains { $0.contains(address) } } ?? false
+    let client = limits.perAddress == .max || isUnlimited ? nil : address?.client
+    // Of no limit there is no more.
+    let reserve = isUnlimited && limits.connections < .max - limits.reserve ? limits.reserve : 0
     return state.withLock { state in
-      guard state.total < limits.connections else { return .tooMany }
+      guard state.total < limits.connections + reserve else { return .tooMany }
       if let client {
         guard state.counts[client, default: 0] < limits.perAddress else { return .tooManyFromAddress }
         state.counts[client, default: 0] += 1
