@@ -2,7 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("touchline soak")
+// One after the other: each soak is several processes that keep the machine busy for seconds.
+@Suite("touchline soak", .serialized)
 struct SoakTests {
   /// What a test looks at in report.json.
   struct Report: Decodable {
