@@ -61,7 +61,8 @@ let package = Package(
       dependencies: ["BroadcastChannels", "MatchScripts", "SubscriberProtocol"]),
     .testTarget(
       name: "SoakTests", dependencies: ["Soak", "BroadcastChannels", "MatchScripts", "TestSupport"]),
-    .testTarget(name: "SimulationTests", dependencies: ["BroadcastChannels", "LiveActivities"]),
+    .testTarget(
+      name: "SimulationTests", dependencies: ["BroadcastChannels", "LiveActivities", "TestSupport"]),
 
     // Who may publish and subscribe, and the server's own certificate.
     .target(name: "Credentials", dependencies: ["BroadcastChannels", "COpenSSL"]),
@@ -70,7 +71,8 @@ let package = Package(
     // Where channels live.
     .target(name: "ChannelStore", dependencies: ["BroadcastChannels", "CSQLite"]),
     .testTarget(
-      name: "ChannelStoreTests", dependencies: ["ChannelStore", "BroadcastChannels", "CFaultyDisk"]),
+      name: "ChannelStoreTests",
+      dependencies: ["ChannelStore", "BroadcastChannels", "CFaultyDisk", "TestSupport"]),
     // A disk that fails and loses its power when a test says so.
     .target(name: "CFaultyDisk", dependencies: ["CSQLite"], path: "Tests/CFaultyDisk"),
 

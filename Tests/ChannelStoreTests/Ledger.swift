@@ -1,6 +1,7 @@
 import BroadcastChannels
 import ChannelStore
 import Foundation
+import TestSupport
 
 /// What a store must hold, by a test's own record: channels in their order, as text that can be compared.
 struct Ledger {
@@ -58,10 +59,10 @@ struct Ledger {
 
 /// Batches by chance: channels come, move on and go.
 struct Batches {
-  var chance: Chance
+  var random: SplitMix64
   private var made = 0
 
-  init(seed: UInt64) { chance = Chance(seed: seed) }
+  init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
   private mutating func number() -> Int {
     made += 1
@@ -71,14 +72,14 @@ struct Batches {
   /// A batch for a store that holds what the ledger says.
   mutating func next(_ ledger: Ledger, isPromised: Bool) throws -> StoreBatch {
     var batch = StoreBatch()
-    if isPromised, ledger.channels.count < 2 || chance.percent(15) {
+    if isPromised, ledger.channels.count < 2 || random.chance(15) {
       batch.add(.create(try channel()), isPromised: true)
     }
     var channels = ledger.channels
-    if isPromised, channels.count > 4, chance.percent(20) {
-      batch.add(.delete(channels.remove(at: chance.below(channels.count)).id), isPromised: true)
+    if isPromised, channels.count > 4, random.chance(20) {
+      batch.add(.delete(channels.remove(at: random.below(channels.count)).id), isPromised: true)
     }
-    for channel in channels where batch.isEmpty || chance.percent(40) {
+    for channel in channels where batch.isEmpty || random.chance(40) {
       batch.add(.save(channel.id, try change(of: channel.state)), isPromised: isPromised)
     }
     return batch
@@ -86,11 +87,11 @@ struct Batches {
 
   private mutating func channel() throws -> StoredChannel {
     let number = number()
-    let padding = String(repeating: "x", count: chance.below(3_000))
+    let padding = String(repeating: "x", count: random.below(3_000))
     let json =
       #"{"app":"com.example.scores","message-storage-policy":1,"attributes-type":"Match","attributes":{"name":"\#(padding)"}}"#
     return StoredChannel(
-      id: ChannelID.random(using: &chance),
+      id: ChannelID.random(using: &random),
       definition: try ChannelDefinition(file: Array(json.utf8), alias: ChannelAlias("channel-\(number)")),
       state: ChannelState(position: StreamPosition(epoch: "e\(number)", sequence: 0)))
   }
@@ -101,20 +102,20 @@ struct Batches {
       TokenBucket.Level(tokens: Double(number) / 7, asOf: Date(timeIntervalSince1970: Double(number)))
     }
     var newest: Delivery?
-    if chance.percent(60) {
+    if random.chance(60) {
       newest = Delivery(message: try message(), position: position, sent: Date(timeIntervalSince1970: 1.5))
     }
     var waiting: [Message]?
-    if chance.percent(30) { waiting = try (0..<chance.below(4)).map { _ in try message() } }
+    if random.chance(30) { waiting = try (0..<random.below(4)).map { _ in try message() } }
     let last = state.answers.last?.number ?? -1
-    let answers = (0..<chance.below(4)).map { index in
+    let answers = (0..<random.below(4)).map { index in
       AnsweredRequest(
-        number: last + 1 + index, requestID: RequestID.random(using: &chance),
+        number: last + 1 + index, requestID: RequestID.random(using: &random),
         uniqueID: UniqueID(text: "u\(number())"), outcome: .windowed, at: Date(timeIntervalSince1970: 2.25))
     }
-    let forgets = chance.percent(10) && !state.answers.isEmpty
+    let forgets = random.chance(10) && !state.answers.isEmpty
     return ChannelChange(
-      position: position, budget: level(number()), rate: chance.percent(50) ? level(number()) : nil,
+      position: position, budget: level(number()), rate: random.chance(50) ? level(number()) : nil,
       deadline: waiting?.isEmpty == false ? Date(timeIntervalSince1970: 9) : nil, newest: newest,
       waiting: waiting, answers: answers,
       firstAnswer: forgets ? state.answers[state.answers.count / 2].number : 0, forgetsAnswers: forgets)
@@ -122,7 +123,7 @@ struct Batches {
 
   private mutating func message() throws -> Message {
     let number = number()
-    let padding = String(repeating: "y", count: chance.below(chance.percent(20) ? 4_500 : 200))
+    let padding = String(repeating: "y", count: random.below(random.chance(20) ? 4_500 : 200))
     let aps =
       #"{"timestamp":\#(number),"event":"update","content-state":{"n":\#(number),"text":"\#(padding)"}}"#
     return Message(

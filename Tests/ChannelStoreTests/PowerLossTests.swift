@@ -1,6 +1,7 @@
 import BroadcastChannels
 import CFaultyDisk
 import Foundation
+import TestSupport
 import Testing
 
 @testable import ChannelStore
@@ -48,14 +49,14 @@ final class FaultyDisk {
     for life in 0..<5 {
       // What may be there: what was promised last, and everything after it.
       var candidates = [ledger]
-      faulty_disk_power_fails_at(disk.disk, Int64(1 + batches.chance.below(400)))
+      faulty_disk_power_fails_at(disk.disk, Int64(1 + batches.random.below(400)))
       var store: SQLiteChannelStore? = try? disk.open()
       // The log begins anew every few batches, not after the usual thousand pages.
-      _ = try? store?.database.run("PRAGMA wal_autocheckpoint=\(4 + batches.chance.below(40))")
+      _ = try? store?.database.run("PRAGMA wal_autocheckpoint=\(4 + batches.random.below(40))")
       while let open = store, !faulty_disk_is_dark(disk.disk) {
-        let isPromised = batches.chance.percent(70)
+        let isPromised = batches.random.chance(70)
         let batch = try batches.next(ledger, isPromised: isPromised)
-        if batches.chance.percent(8) { faulty_disk_set(disk.disk, Self.failures[batches.chance.below(3)]) }
+        if batches.random.chance(8) { faulty_disk_set(disk.disk, Self.failures[batches.random.below(3)]) }
         do {
           try open.write(batch)
           ledger.apply(batch)

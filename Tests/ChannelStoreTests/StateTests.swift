@@ -1,5 +1,6 @@
 import BroadcastChannels
 import Foundation
+import TestSupport
 import Testing
 
 @testable import ChannelStore
@@ -18,7 +19,7 @@ import Testing
       let store = try SQLiteChannelStore(path: folder.file)
       #expect(try Ledger.text(store.load()) == ledger.text)
       for _ in 0..<15 {
-        let batch = try batches.next(ledger, isPromised: batches.chance.percent(60))
+        let batch = try batches.next(ledger, isPromised: batches.random.chance(60))
         try store.write(batch)
         ledger.apply(batch)
       }

@@ -32,7 +32,7 @@ import Testing
     print("crash rounds: TOUCHLINE_SEED=\(Self.seed) TOUCHLINE_ROUNDS=\(Self.rounds)")
     let folder = try Folder()
     let store = "\(folder.path)/channels.sqlite"
-    var chance = Chance(seed: Self.seed)
+    var random = SplitMix64(seed: Self.seed)
     let publishers = (0..<3).map { Publisher(seed: Self.seed &* 31 &+ UInt64($0)) }
     let pipeliner = Pipeliner()
     for round in 0...Self.rounds {
@@ -47,7 +47,7 @@ import Testing
           #expect(try await program.ending().code == 0)
           break
         }
-        try load(publishers.map { $0.run } + [pipeliner.run], port, until: 20 + chance.below(400)) {
+        try load(publishers.map { $0.run } + [pipeliner.run], port, until: 20 + random.below(400)) {
           program.signal(SIGKILL)
         }
       } catch {

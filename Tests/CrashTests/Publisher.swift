@@ -39,7 +39,7 @@ final class Publisher: @unchecked Sendable {
   }
 
   static let capacity = 1_000_000
-  private var chance: Chance
+  private var random: SplitMix64
   private var number = 0
   private var channels: [Channel] = []
   private var alive: Set<String> = []
@@ -48,7 +48,7 @@ final class Publisher: @unchecked Sendable {
   /// Answers that were checked after a crash.
   private(set) var promises = 0
 
-  init(seed: UInt64) { chance = Chance(seed: seed) }
+  init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
   private func definition(_ policy: Int) -> String {
     #"{"app":"com.example.crash","message-storage-policy":\#(policy),"budget":{"capacity":\#(Self.capacity),"refill-per-hour":0,"over-budget":"reject"},"publish-rate":{"per-second":null},"windows":{"5":60,"1":60}}"#
@@ -73,12 +73,12 @@ final class Publisher: @unchecked Sendable {
     let client = Client(port: port)
     do {
       while true {
-        switch chance.below(20) {
+        switch random.below(20) {
         case 0: try create(client)
         case 1: try delete(client)
         case 2: try repeatRequest(client)
         case 3, 4, 5: try wait(client)
-        default: try publish(client, to: channels[chance.below(2)])
+        default: try publish(client, to: channels[random.below(2)])
         }
         answered()
       }
@@ -86,7 +86,7 @@ final class Publisher: @unchecked Sendable {
   }
 
   private func create(_ client: Client) throws {
-    let answer = try client.create(definition(chance.below(2)))
+    let answer = try client.create(definition(random.below(2)))
     try Broken.unless(answer.status == 201, "a channel was answered \(answer.status) \(answer.body)")
     if let id = try Client.object(answer.body)["id"] as? String { alive.insert(id) }
   }

@@ -1,6 +1,7 @@
 import BroadcastChannels
 import Foundation
 import LiveActivities
+import TestSupport
 
 /// One device and a person, messages and time, all from one seed; a ``DeviceJudge`` looks on after every step.
 struct DeviceSimulation {

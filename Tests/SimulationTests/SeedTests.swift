@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Many runs of a channel and its subscribers, each from one seed.

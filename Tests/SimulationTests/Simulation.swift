@@ -1,5 +1,6 @@
 import BroadcastChannels
 import Foundation
+import TestSupport
 
 /// One channel, its publisher and its subscribers on a virtual clock, all from one seed.
 ///

@@ -1,6 +1,7 @@
 import BroadcastChannels
 import Foundation
 import LiveActivities
+import TestSupport
 
 /// The way from a channel to one device.
 struct Link {

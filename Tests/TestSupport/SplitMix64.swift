@@ -4,12 +4,14 @@ import Foundation
 ///
 /// SplitMix64 as published by Steele, Lea and Flood ("Fast splittable pseudorandom number generators", 2014). Choices
 /// are drawn from it by hand, because Swift doesn't promise how `Int.random(in:using:)` draws.
-struct SplitMix64: RandomNumberGenerator {
+package struct SplitMix64: RandomNumberGenerator {
   private var state: UInt64
 
-  init(seed: UInt64) { state = seed }
+  /// Starts a run.
+  package init(seed: UInt64) { state = seed }
 
-  mutating func next() -> UInt64 {
+  /// The next 64 bits.
+  package mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -18,24 +20,14 @@ struct SplitMix64: RandomNumberGenerator {
   }
 
   /// A whole number from 0 up to but not including a bound.
-  mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+  package mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 
   /// True in so many of a hundred cases.
-  mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
+  package mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
 
   /// One of some choices.
-  mutating func pick<Choice>(_ choices: [Choice]) -> Choice { choices[below(choices.count)] }
+  package mutating func pick<Choice>(_ choices: [Choice]) -> Choice { choices[below(choices.count)] }
 
   /// A span of up to so many seconds, in milliseconds.
-  mutating func seconds(upTo most: Double) -> Double { Double(below(Int(most * 1_000) + 1)) / 1_000 }
-}
-
-/// A rule that did not hold.
-struct Violation: Error, CustomStringConvertible {
-  let description: String
-
-  /// Throws unless a rule holds.
-  static func unless(_ holds: Bool, _ rule: @autoclosure () -> String) throws(Violation) {
-    if !holds { throw Violation(description: rule()) }
-  }
+  package mutating func seconds(upTo most: Double) -> Double { Double(below(Int(most * 1_000) + 1)) / 1_000 }
 }
