@@ -31,11 +31,15 @@ let package = Package(
       ]),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport", "CNghttp2"]),
 
+    // Programs as children of this one.
+    .systemLibrary(name: "CLinux"),
+    .target(name: "ChildProcesses", dependencies: ["CLinux"]),
+    .testTarget(name: "ChildProcessesTests", dependencies: ["ChildProcesses"]),
+
     // Raw sockets, programs and waiting, for the tests that need a far end.
-    .target(name: "TestSupport", path: "Tests/TestSupport"),
+    .target(name: "TestSupport", dependencies: ["ChildProcesses"], path: "Tests/TestSupport"),
 
     // Thousands of WebSocket connections of one process, for the soak.
-    .systemLibrary(name: "CLinux"),
     .target(name: "SubscriberSwarm", dependencies: ["CLinux", "COpenSSL", "COpenSSLShims"]),
     .testTarget(name: "SubscriberSwarmTests", dependencies: ["SubscriberSwarm", "TestSupport", "touchline"]),
 
@@ -90,7 +94,8 @@ let package = Package(
     .testTarget(
       name: "APIDocumentTests",
       dependencies: [
-        "BroadcastChannels", "BroadcastServer", "ChannelStore", "Credentials", "EventLoop", "TestSupport",
+        "BroadcastChannels", "BroadcastServer", "ChannelStore", "ChildProcesses", "Credentials", "EventLoop",
+        "TestSupport",
       ],
       exclude: ["documents.py", "guarded.py", "check_openapi.py", "check_asyncapi.py"]),
     .target(
@@ -101,11 +106,11 @@ let package = Package(
       dependencies: [
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
         "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal",
-        "Credentials", "Soak", "SubscriberSwarm", "ServiceManager", "CLinux",
+        "Credentials", "Soak", "SubscriberSwarm", "ServiceManager", "ChildProcesses", "CLinux",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["touchline", "TestSupport"]),
     // The real program, killed at random moments, and disks that are full.
-    .testTarget(name: "CrashTests", dependencies: ["touchline", "TestSupport"]),
+    .testTarget(name: "CrashTests", dependencies: ["touchline", "TestSupport", "ChildProcesses"]),
     // APNs libraries and HTTP/2 clients that know nothing of this program; deploy/setup --tests installs them.
     .testTarget(
       name: "SenderTests", dependencies: ["touchline", "TestSupport"],

@@ -1,4 +1,6 @@
+import ChildProcesses
 import Foundation
+import TestSupport
 import Testing
 
 /// docs/openapi.yaml and docs/asyncapi.yaml are promises: Python programs, which know nothing of this code, hold
@@ -15,11 +17,11 @@ import Testing
     let (status, output) = try await withCheckedThrowingContinuation { continuation in
       Thread.detachNewThread { continuation.resume(with: Result { try Self.run(document, checker) }) }
     }
-    #expect(status == 0, "\(output)")
+    #expect(status == .exited(0), "\(output)")
   }
 
-  /// Runs a checker against three servers of its own, and gives its exit code and what it printed.
-  private static func run(_ document: String, _ checker: String) throws -> (Int32, String) {
+  /// Runs a checker against three servers of its own, and gives how it ended and what it printed.
+  private static func run(_ document: String, _ checker: String) throws -> (ChildProcess.Ending, String) {
     let server = try DocumentedServer()
     let troubled = try DocumentedServer(store: TroubledStore())
     let access = try AccessFolder()
@@ -27,20 +29,15 @@ import Testing
     try access.write(port: guarded.port, tlsPort: #require(guarded.tlsPort))
     let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     let documents = folder.appending(path: "../../docs").standardizedFileURL
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
-    process.arguments = [
-      "-B", folder.appending(path: checker).path, documents.appending(path: document).path,
-      "\(server.port)", "\(troubled.port)", access.handover,
-    ]
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = pipe
-    process.standardInput = FileHandle.nullDevice
-    try process.run()
+    let program = try Program(
+      "/usr/bin/python3",
+      [
+        "-B", folder.appending(path: checker).path, documents.appending(path: document).path,
+        "\(server.port)", "\(troubled.port)", access.handover,
+      ])
     var output = ""
     var isKeyWithdrawn = false
-    while case let data = pipe.fileHandleForReading.availableData, !data.isEmpty {
+    while case let data = program.read(), !data.isEmpty {
       output += String(decoding: data, as: UTF8.self)
       if output.contains("shut down\n") { troubled.shutDown() }
       if output.contains("withdraw\n"), !isKeyWithdrawn {
@@ -49,8 +46,8 @@ import Testing
         guarded.reload()
       }
     }
-    process.waitUntilExit()
+    let ending = program.ending()
     for server in [server, troubled, guarded] { try server.stop() }
-    return (process.terminationStatus, output)
+    return (ending, output)
   }
 }

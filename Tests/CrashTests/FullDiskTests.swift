@@ -1,3 +1,4 @@
+import ChildProcesses
 import Foundation
 import TestSupport
 import Testing
@@ -93,15 +94,11 @@ import Testing
   }
 
   private struct Failed: Error {
-    let code: Int32
+    let ending: ChildProcess.Ending
   }
 
   private static func run(_ arguments: String...) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = arguments
-    try process.run()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else { throw Failed(code: process.terminationStatus) }
+    let ending = try Program("/usr/bin/env", arguments).ending()
+    guard ending == .exited(0) else { throw Failed(ending: ending) }
   }
 }

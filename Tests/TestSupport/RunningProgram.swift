@@ -1,6 +1,7 @@
 // Real processes, watched from outside: what they print, when, and how they end. Nothing here decides by time; a
 // wait ends when the thing happens, and fails after a generous time with everything that was printed so far.
 
+import ChildProcesses
 import Foundation
 
 /// What a process has written so far.
@@ -58,6 +59,7 @@ package func eventually<T>(
 
 /// How a command ended.
 package struct Ending {
+  /// Its exit code, or the signal that ended it.
   package let code: Int32
   package let output: String
   package let errors: String
@@ -72,7 +74,7 @@ package final class RunningProgram: @unchecked Sendable {
   package let output = Transcript()
   package let errors = Transcript()
   private let name: String
-  private let process = Process()
+  private let process: ChildProcess
   private let input: Int32
   private let writing = DispatchQueue(label: "standard input")
   private var isInputOpen = true
@@ -84,46 +86,23 @@ package final class RunningProgram: @unchecked Sendable {
     // A command that ends before it has read everything must not end the tests.
     _ = Glibc.signal(SIGPIPE, SIG_IGN)
     name = ([executable.lastPathComponent] + arguments).joined(separator: " ")
-    process.executableURL = executable
-    process.arguments = arguments
     var variables = ProcessInfo.processInfo.environment
     for name in variables.keys where name.hasPrefix("TOUCHLINE_") { variables[name] = nil }
     variables["NO_COLOR"] = nil
-    process.environment = variables.merging(environment) { $1 }
-    Self.starting.lock()
-    defer { Self.starting.unlock() }
-    let ends = try (Self.pipe(), Self.pipe(), Self.pipe())
-    process.standardInput = FileHandle(fileDescriptor: ends.0.read, closeOnDealloc: true)
-    process.standardOutput = FileHandle(fileDescriptor: ends.1.write, closeOnDealloc: true)
-    process.standardError = FileHandle(fileDescriptor: ends.2.write, closeOnDealloc: true)
+    let ends = try (ChildProcess.pipe(), ChildProcess.pipe(), ChildProcess.pipe())
     input = ends.0.write
     output.read(ends.1.read)
     errors.read(ends.2.read)
-    // The threads of Swift's executors block signals, and a child inherits that.
-    var none = sigset_t()
-    var mask = sigset_t()
-    sigemptyset(&none)
-    pthread_sigmask(SIG_SETMASK, &none, &mask)
-    defer { pthread_sigmask(SIG_SETMASK, &mask, nil) }
-    try process.run()
-    for end in [process.standardInput, process.standardOutput, process.standardError] {
-      try (end as? FileHandle)?.close()
-    }
+    defer { for end in [ends.0.read, ends.1.write, ends.2.write] { close(end) } }
+    process = try ChildProcess(
+      executable.path, arguments, environment: variables.merging(environment) { $1 }, input: ends.0.read,
+      output: ends.1.write, errors: ends.2.write)
   }
 
   deinit {
     closeInput()
-    if process.isRunning { kill(process.processIdentifier, SIGKILL) }
-  }
-
-  /// Held from making the pipes to the start, so that no child started at the same moment inherits them.
-  private static let starting = NSLock()
-
-  private static func pipe() throws -> (read: Int32, write: Int32) {
-    var ends: [Int32] = [-1, -1]
-    guard Glibc.pipe(&ends) == 0 else { throw POSIXError(.EMFILE) }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    return (ends[0], ends[1])
+    process.signal(SIGKILL)
+    process.waitForEnd()
   }
 
   // MARK: Acting on it
@@ -149,9 +128,9 @@ package final class RunningProgram: @unchecked Sendable {
     writing.async { [input] in _ = close(input) }
   }
 
-  package var processIdentifier: Int32 { process.processIdentifier }
+  package var processIdentifier: Int32 { process.identifier }
 
-  package func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+  package func signal(_ number: Int32) { process.signal(number) }
 
   // MARK: Waiting for it
 
@@ -180,6 +159,10 @@ package final class RunningProgram: @unchecked Sendable {
     try await eventually("the end of \(story)") {
       !process.isRunning && output.hasEnded && errors.hasEnded ? () : nil
     }
-    return Ending(code: process.terminationStatus, output: output.text, errors: errors.text)
+    let code =
+      switch process.waitForEnd() {
+      case .exited(let number), .signalled(let number): number
+      }
+    return Ending(code: code, output: output.text, errors: errors.text)
   }
 }

@@ -1,14 +1,15 @@
 import BroadcastServer
 import CLinux
+import ChildProcesses
 import EventLoop
 import Foundation
 
 /// This very program, started again as a child that doesn't outlive it.
 final class ChildProgram {
   private let loop: EventLoop
-  private let process = Process()
-  private let output = Pipe()
-  private let input = Pipe()
+  private let process: ChildProcess
+  private let output: Int32
+  private let input: Int32
   private var watch: DescriptorWatch?
   private var hasInput = true
   private let onOutput: ([UInt8]) -> Void
@@ -30,47 +31,61 @@ final class ChildProgram {
     self.loop = loop
     self.onOutput = onOutput
     self.onEnd = onEnd
-    process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-    process.arguments = arguments + ParentProcess.arguments
     // The plan says how it is set up, and not what its person's own servers have in the environment.
-    process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix(Setting.prefix) }
-    process.standardInput = input
-    process.standardOutput = output
-    process.standardError = errors
+    let environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix(Setting.prefix) }
     do {
-      try process.run()
-      let descriptor = output.fileHandleForReading.fileDescriptor
-      watch = try loop.watchReadable(descriptor) { [weak self] in self?.read(descriptor) }
+      let (given, input) = try ChildProcess.pipe()
+      defer { close(given) }
+      let (output, taken) = try ChildProcess.pipe()
+      defer { close(taken) }
+      (self.input, self.output) = (input, output)
+      process = try ChildProcess(
+        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path,
+        arguments + ParentProcess.arguments, environment: environment, input: given, output: taken,
+        errors: errors.fileDescriptor)
+      watch = try loop.watchReadable(output) { [weak self] in self?.read(output) }
     } catch {
-      throw CommandFailure("\(arguments.first ?? "a child") can't be started: \(error.localizedDescription)")
+      throw CommandFailure("\(arguments.first ?? "a child") can't be started: \(error)")
     }
   }
 
-  var pid: Int32 { process.processIdentifier }
+  deinit {
+    watch?.cancel()
+    closeInput()
+    close(output)
+  }
+
+  var pid: Int32 { process.identifier }
 
   var isRunning: Bool { process.isRunning }
 
   /// How it ended, in words that follow "it"; nil while it runs.
   var ending: String? {
-    guard !process.isRunning else { return nil }
-    let status = process.terminationStatus
-    guard process.terminationReason == .uncaughtSignal else { return "exited with \(status)" }
-    return "was ended by signal \(status) (\(String(cString: strsignal(status))))"
+    switch process.ending {
+    case nil: nil
+    case .exited(let code): "exited with \(code)"
+    case .signalled(let signal): "was ended by signal \(signal) (\(String(cString: strsignal(signal))))"
+    }
   }
 
   /// Writes to its standard input, waiting until that has taken it.
-  func send(_ bytes: [UInt8]) { try? input.fileHandleForWriting.write(contentsOf: Data(bytes)) }
+  func send(_ bytes: [UInt8]) {
+    var rest = bytes[...]
+    while hasInput, !rest.isEmpty {
+      let count = rest.withUnsafeBytes { write(input, $0.baseAddress, $0.count) }
+      // A child that reads nothing more has ended, which is told elsewhere.
+      if count < 0, errno != EINTR { return }
+      rest = rest.dropFirst(max(count, 0))
+    }
+  }
 
   func closeInput() {
     guard hasInput else { return }
     hasInput = false
-    try? input.fileHandleForWriting.close()
+    close(input)
   }
 
-  func signal(_ number: Int32) {
-    guard process.isRunning else { return }
-    kill(process.processIdentifier, number)
-  }
+  func signal(_ number: Int32) { process.signal(number) }
 
   /// Hears no more of it.
   func ignore() {
