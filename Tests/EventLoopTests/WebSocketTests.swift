@@ -371,6 +371,7 @@ private final class Generous: StreamHandler, HTTPService, @unchecked Sendable {
     var options = ServerOptions()
     // Room for all of it, whatever the client has read: 150 answers are 150,600 bytes, more than is gathered in one read.
     options.sendBufferBytes = 200_000
+    options.unsentBytes = 200_000
     let chosen = options
     let server = Box<HTTPServer?>(nil)
     let port = try loop.on { loop in
