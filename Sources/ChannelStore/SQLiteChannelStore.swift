@@ -35,8 +35,11 @@ public final class SQLiteChannelStore: ChannelStore, @unchecked Sendable {
         problem: "a name with \":\" or \"file:\" in front is no file to SQLite; "
           + "write \"memory\" to keep nothing, or \"./\(path)\" for a file of that name")
     }
+    // SQLite has the log beside the file itself, and not beside a symlink to it.
+    let real = realpath(path, nil)
+    defer { free(real) }
     var log = stat()
-    let hasLog = stat("\(path)-wal", &log) == 0 && log.st_size > 0
+    let hasLog = stat("\(real.map { String(cString: $0) } ?? path)-wal", &log) == 0 && log.st_size > 0
     do throws(SQLiteDatabase.Failure) {
       database = try SQLiteDatabase(path: path, vfs: vfs)
       do throws(SQLiteDatabase.Failure) {
@@ -79,7 +82,7 @@ public final class SQLiteChannelStore: ChannelStore, @unchecked Sendable {
         "it can't be opened or made; does the folder exist, and may this user write there?"
       case SQLITE_NOTADB: "\(failure.message); choose another file, this one was left as it is"
       case SQLITE_CORRUPT:
-        "it is damaged (\(failure.message)); put a backup in its place, or choose another file; this one was left as it is"
+        "it is damaged (\(failure.message)); put a backup in its place with deploy/backup, which takes its log away too, or choose another file; this one was left as it is"
       case SQLITE_READONLY: "it is read-only for this user; change that, or choose another file"
       case SQLITE_FULL: "the disk is full; make room, or choose a file elsewhere"
       default: failure.message

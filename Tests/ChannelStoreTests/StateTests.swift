@@ -171,7 +171,10 @@ import Testing
     }
     let text = try #require(refused).description
     #expect(text.hasPrefix("the store \(folder.file) can't be used: it is damaged ("), "\(text)")
-    #expect(text.hasSuffix("put a backup in its place, or choose another file; this one was left as it is"))
+    #expect(
+      text.hasSuffix(
+        "put a backup in its place with deploy/backup, which takes its log away too, or choose another file; this one was left as it is"
+      ))
     #expect(try [UInt8](folder.bytes()) == bytes)
   }
 
