@@ -101,7 +101,7 @@ public final class BroadcastServer {
       gate: gate, service: service)
     provider = try Self.providerServer(loop, configuration, gate, service, log)
     self.service = service
-    for (name, server) in [("main", main), ("provider", provider)] {
+    for (name, server) in [("main", main), (Self.providerPortName, provider)] {
       monitoring.ports.append((name, { [weak server] in server }))
     }
     monitoring.watch(loop)
@@ -128,6 +128,7 @@ public final class BroadcastServer {
 
   /// Tells what is odd about the settings, though it works.
   private func warn() {
+    tellOfAppsWithoutTeam()
     for server in [main, provider].compactMap(\.self) {
       guard let expiry = server.certificateExpiry.map({ Date(timeIntervalSince1970: Double($0)) }),
         expiry < Date(timeIntervalSinceNow: 14 * 86_400)
@@ -154,6 +155,9 @@ public final class BroadcastServer {
 
   /// The server's own reference: the listeners hold the service as long as they live, and so do we.
   let service: Service
+
+  /// What the port for providers is called, in the metrics and for who may read them.
+  static let providerPortName = "provider"
 
   /// What the main port is reached by, such as `http://127.0.0.1:8080`, with the port that it really has.
   public var url: String { Self.url(of: main, isSecure: configuration.usesTLS) }
@@ -191,9 +195,9 @@ public final class BroadcastServer {
   ) throws -> HTTPServer? {
     guard let address = configuration.providerListen else { return nil }
     do {
-      return try HTTPServer(
-        loop: loop, options: options(configuration, address, try configuration.identity(log)),
-        gate: gate, service: service)
+      var options = options(configuration, address, try configuration.identity(log))
+      options.name = providerPortName
+      return try HTTPServer(loop: loop, options: options, gate: gate, service: service)
     } catch  where !configuration.insistsOnProviderListen && !configuration.namesCertificates {
       log(
         .warning, .providerOff,

@@ -1,4 +1,5 @@
 import BroadcastChannels
+import Credentials
 import Foundation
 import SubscriberProtocol
 
@@ -36,7 +37,7 @@ final class PushRegistry {
     answer: (RegisteredFrame) -> Void
   ) throws(AnswerError) {
     if let kept = registration.kept, let known = tokens[kept.token] {
-      guard Self.isSame(known.secret, kept.secret) else {
+      guard isSameSecret(known.secret.utf8, kept.secret.utf8) else {
         throw AnswerError(
           status: 400, reason: "WrongSecret",
           message:
@@ -176,12 +177,6 @@ final class PushRegistry {
       kept: KeptPushToken(token: entry.token, secret: entry.secret), kind: entry.registration.kind,
       app: entry.registration.app, activity: entry.registration.activity, replaces: replaces,
       requestID: requestID)
-  }
-
-  /// Compares in a time that tells nothing of where two secrets differ.
-  private static func isSame(_ a: String, _ b: String) -> Bool {
-    guard a.utf8.count == b.utf8.count else { return false }
-    return zip(a.utf8, b.utf8).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
   }
 
   // MARK: Pushes

@@ -6,6 +6,8 @@ public final class HTTPPeer {
   public let remoteAddress: String
   /// The same, for whoever counts by it; nil for a text that is no address.
   public let address: NetworkAddress?
+  /// The name of the port that it came to, see ``ServerOptions/name``.
+  public let listener: String
   /// Whether it came through TLS.
   public let isSecure: Bool
   /// The version of the newest request: `1.0`, `1.1` or `2`.
@@ -17,11 +19,12 @@ public final class HTTPPeer {
 
   /// Makes a peer.
   public init(
-    remoteAddress: String, isSecure: Bool = false, httpVersion: String = "1.1",
+    remoteAddress: String, listener: String = "", isSecure: Bool = false, httpVersion: String = "1.1",
     clientCertificate: PeerCertificate? = nil
   ) {
     self.remoteAddress = remoteAddress
     address = NetworkAddress(remoteAddress)
+    self.listener = listener
     self.isSecure = isSecure
     self.httpVersion = httpVersion
     self.clientCertificate = clientCertificate

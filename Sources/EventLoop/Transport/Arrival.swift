@@ -86,8 +86,8 @@ final class Arrival: ServedConnection, WireUser {
 
   private func peer(_ version: String) -> HTTPPeer {
     HTTPPeer(
-      remoteAddress: remoteAddress, isSecure: wire.isSecure, httpVersion: version,
-      clientCertificate: wire.tls?.peerCertificate)
+      remoteAddress: remoteAddress, listener: server.options.name, isSecure: wire.isSecure,
+      httpVersion: version, clientCertificate: wire.tls?.peerCertificate)
   }
 
   private func becomeHTTP1() -> HTTPConnection {
