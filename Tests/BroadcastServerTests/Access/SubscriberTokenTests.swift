@@ -1,3 +1,4 @@
+import BroadcastServer
 import Foundation
 import TestSupport
 import Testing
@@ -140,7 +141,12 @@ import Testing
         }
       }
       try keys.remove(keys.scores)
-      try keys.writeTeams(#"{"TEAMNEWS01": {"keys": ["NEWSKEY001"], "apps": ["com.example.news.*"]}}"#)
+      try keys.add(Key("SCORESKEY2", "TEAMSCORES"))
+      try keys.writeTeams(
+        #"""
+        {"TEAMSCORES": {"keys": ["SCORESKEY2"], "apps": ["com.example.scores"]},
+         "TEAMNEWS01": {"keys": ["NEWSKEY001"], "apps": ["com.example.news.*"]}}
+        """#)
       server.reload()
       #expect(try vip.closeCode() == 4003)
       open.send(#"{"type":"ack","channel":"final","seq":0}"#)
@@ -228,6 +234,55 @@ import Testing
       #expect(none.headers["vary"] == "origin" && none.headers["access-control-allow-origin"] == nil)
       let other = try server.send(missing.header("origin", "https://evil.example.com"))
       #expect(other.reason == "OriginNotAllowed" && other.headers["access-control-allow-origin"] == nil)
+    }
+  }
+
+  @Test("a definition that begins to ask for tokens closes who shows none, also while the keys can't be read")
+  func tightened() throws {
+    let keys = try Keys()
+    let channels = try TestFolder()
+    func define(_ subscribe: String) throws {
+      try Data(#"{"app":"com.example.scores","subscribe":"\#(subscribe)"}"#.utf8)
+        .write(to: URL(fileURLWithPath: "\(channels.path)/final.json"))
+    }
+    try define("open")
+    try withServer {
+      $0.keys = keys.folder.path
+      $0.definitions = try ChannelLibrary.load(folder: channels.path)
+      $0.settings = { [path = channels.path] in $0.channels = path }
+    } _: { server in
+      let path = "/v1/channels/final/events"
+      let stranger = try head(server, path).socket
+      let token = try keys.scores.subscriberToken(["final"])
+      let invited = try head(server, path, "authorization: Bearer \(token)\r\n").socket
+      for socket in [stranger, invited] { _ = try socket.receive("subscribed") }
+      try define("token")
+      try keys.writeTeams("{")
+      server.reload()
+      #expect(try stranger.closeCode() == 4003)
+      #expect(try head(server, path).status == "401")
+      #expect(try invited.ask(#"{"type":"unsubscribe","channel":"final"}"#).type == "unsubscribed")
+    }
+  }
+
+  @Test("the channels of a team that was withdrawn are for nobody, unless their definitions open them")
+  func withdrawnTeam() throws {
+    let keys = try Keys(subscribe: "token")
+    try withServer {
+      $0.keys = keys.folder.path
+      $0.definitions = [
+        try definition("final"),
+        try definition("fanzone", #"{"app":"com.example.scores","subscribe":"open"}"#),
+      ]
+    } _: { server in
+      let warning = "warning com.example.scores is an app of no team"
+      #expect(!server.log.value.contains { $0.hasPrefix(warning) })
+      try keys.remove(keys.scores)
+      try keys.writeTeams(#"{"TEAMNEWS01": {"keys": ["NEWSKEY001"], "apps": ["com.example.news.*"]}}"#)
+      server.reload()
+      try server.log.wait("the warning") { $0.contains { $0.hasPrefix(warning) } }
+      #expect(try head(server, "/v1/channels/final/events").status == "401")
+      #expect(try head(server, "/v1/channels/fanzone/events").status == "101")
     }
   }
 }
