@@ -159,4 +159,28 @@ private final class VirtualLog {
     let told = lines.filter { $0.hasPrefix("lost ") }.compactMap { Int($0.dropFirst(5)) }
     #expect(told.reduce(0, +) == writer.lostLines && lines.last?.hasPrefix("lost ") == true)
   }
+
+  @Test func aLineThatCannotBeWrittenIsLostAndTold() throws {
+    var ends: [Int32] = [-1, -1]
+    try #require(pipe(&ends) == 0)
+    let descriptor = open("/dev/full", O_WRONLY)
+    try #require(descriptor >= 0)
+    let writer = LogWriter(descriptor: descriptor) { "lost \($0)" }
+    for line in ["a", "b"] {
+      let before = writer.lostLines
+      writer.write(line)
+      try waitUntil("the loss") { writer.lostLines == before + 1 }
+    }
+    // There is room again.
+    dup2(ends[1], descriptor)
+    writer.write("c")
+    writer.close(within: 20)
+    close(descriptor)
+    close(ends[1])
+    var bytes = [UInt8](repeating: 0, count: 100)
+    let count = read(ends[0], &bytes, bytes.count)
+    close(ends[0])
+    #expect(String(decoding: bytes.prefix(count), as: UTF8.self) == "lost 2\nc\n")
+    #expect(writer.lostLines == 2)
+  }
 }

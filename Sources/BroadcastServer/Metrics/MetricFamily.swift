@@ -115,7 +115,7 @@ struct MetricFamily {
     "touchline_log_lines_total", .counter, "Lines of the log.", labels: ["level"])
   static let lostLogLines = MetricFamily(
     "touchline_log_lines_lost_total", .counter,
-    "Lines of the log that were lost, because whoever reads it is too slow.")
+    "Lines of the log that were lost: whoever reads it is too slow, or it can't be written.")
   static let uptime = MetricFamily("touchline_uptime_seconds", .gauge, "Seconds since the server started.")
   static let ready = MetricFamily("touchline_ready", .gauge, "1 when GET /readyz answers 200, otherwise 0.")
 
