@@ -18,12 +18,22 @@ public final class HTTPPeer {
   public var userInfo: AnyObject?
 
   /// Makes a peer.
-  public init(
-    remoteAddress: String, listener: String = "", isSecure: Bool = false, httpVersion: String = "1.1",
-    clientCertificate: PeerCertificate? = nil
+  public convenience init(
+    remoteAddress: String, listener: String = "", isSecure: Bool = false, httpVersion: String = "1.1"
+  ) {
+    self.init(
+      remoteAddress: remoteAddress, address: NetworkAddress(remoteAddress), listener: listener,
+      isSecure: isSecure,
+      httpVersion: httpVersion, clientCertificate: nil)
+  }
+
+  /// Makes the peer of a connection whose address is known already.
+  init(
+    remoteAddress: String, address: NetworkAddress?, listener: String, isSecure: Bool, httpVersion: String,
+    clientCertificate: PeerCertificate?
   ) {
     self.remoteAddress = remoteAddress
-    address = NetworkAddress(remoteAddress)
+    self.address = address
     self.listener = listener
     self.isSecure = isSecure
     self.httpVersion = httpVersion
