@@ -87,6 +87,16 @@ private final class VirtualLog {
     #expect(virtual.messages == ["x", "… 2 more in the last 12 s: x"])
   }
 
+  @Test func aClockThatIsSetBackHoldsNoLineForAsLong() {
+    let virtual = VirtualLog()
+    for _ in 0..<3 { virtual.log(.info, .notSecure, "x", key: "k") }
+    virtual.pass(-3_600)
+    #expect(virtual.messages == ["x", "… 2 more before the clock was set back: x"])
+    virtual.log(.info, .notSecure, "x", key: "k")
+    virtual.pass(60)
+    #expect(virtual.messages.last == "… 1 more in the last minute: x")
+  }
+
   @Test func theLevelCanBeChanged() {
     let virtual = VirtualLog()
     virtual.log(.debug, .request, "a")

@@ -36,6 +36,8 @@ public final class EventLoop {
     let made = Statics.withProcessLock { uv_loop_init(uv) }
     guard made == 0 else {
       uv.deallocate()
+      // What throws here is followed by deinit, which has nothing to end.
+      hasEnded = true
       throw EventLoopError.noLoop(reason: describe(uvError: made))
     }
     let wake = UnsafeMutablePointer<uv_async_t>.allocate(capacity: 1)
@@ -48,6 +50,7 @@ public final class EventLoop {
       wake.deallocate()
       uv_loop_close(uv)
       uv.deallocate()
+      hasEnded = true
       throw EventLoopError.noLoop(reason: describe(uvError: opened))
     }
     Handle.attach(wake, to: WeakLoop(self))

@@ -63,6 +63,31 @@ import Testing
     }
   }
 
+  @Test("a near name is suggested to those who may know of its channel")
+  func suggestions() throws {
+    try withChannels { server, keys in
+      struct Body: Decodable { let message: String }
+      func message(_ token: String?) throws -> String {
+        var request = Request.get("/v1/channels/vop")
+        if let token { request = request.token(token) }
+        let answer = try server.send(request)
+        #expect(answer.status == 404 && answer.reason == "ChannelNotRegistered")
+        return try answer.json(Body.self).message
+      }
+      let unknown = #"no channel has the id or alias "vop""#
+      let suggested = #"\#(unknown); did you mean "vip"?"#
+      #expect(try message(nil) == unknown)
+      #expect(try !message(keys.scores.subscriberToken(["box"])).contains("vip"))
+      #expect(try message(keys.news.token()) == unknown)
+      #expect(try message(keys.scores.subscriberToken(["vip"])) == suggested)
+      #expect(try message(keys.scores.token()) == suggested)
+      // The same over frames.
+      let session = try SubscriberSocket(server, "/v1/events")
+      let frame = try session.ask(#"{"type":"subscribe","channel":"vop"}"#)
+      #expect(frame.reason == "ChannelNotRegistered" && frame.message == unknown)
+    }
+  }
+
   @Test("two different tokens at once are refused")
   func two() throws {
     try withChannels { server, keys in
