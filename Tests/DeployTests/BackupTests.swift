@@ -167,7 +167,9 @@ struct BackupTests {
       try await succeed(Self.command, [other, "CREATE TABLE t (n)"])
       for arguments in [["save", other, "\(other).saved"], ["restore", other, "\(other).store"]] {
         let ending = try await RunningProgram(Self.script, arguments).ending()
-        #expect(ending.code == 1 && ending.errors.contains("is no store of touchline"), "\(ending.errors)")
+        #expect(
+          ending.code == 1 && ending.errors.contains(": \(other) is no store of touchline"),
+          "\(ending.errors)")
       }
       let left = try FileManager.default.contentsOfDirectory(atPath: folder.path)
       #expect(left == ["other.sqlite"])

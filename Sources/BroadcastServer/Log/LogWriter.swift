@@ -5,7 +5,8 @@ import Synchronization
 
 /// Writes lines to a descriptor from a thread of its own: a pipe whose reader has stopped must not stop the server.
 ///
-/// What waits is bounded by ``Limits/logBytes``; beyond it lines are lost, and how many is said once there is room again.
+/// What waits is bounded by ``Limits/logBytes``; beyond it lines are lost, as are those that can't be written, such as on a full
+/// disk. How many is said once there is room again.
 public final class LogWriter: Sendable {
   private struct State {
     var waiting: [UInt8] = []
