@@ -14,8 +14,8 @@ enum Console {
   /// Writes text as it is.
   static func printText(_ text: String) { write(text, to: STDOUT_FILENO) }
 
-  /// Tells something that is no result.
-  static func note(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
+  /// Tells something that is no result. What a server says may be in it, and paints nothing.
+  static func note(_ text: String) { write(text.printableLines + "\n", to: STDERR_FILENO) }
 
   /// Whether a progress line is in nobody's way: on a terminal, and not from behind another program.
   static var showsProgress: Bool { errorIsTerminal && tcgetpgrp(STDERR_FILENO) == getpgrp() }

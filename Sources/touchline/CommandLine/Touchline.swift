@@ -74,13 +74,13 @@ enum Touchline {
       return try command.run(arguments)
     } catch let error as UsageError {
       Console.note(
-        "touchline \(error.command): \(error.message.printableLines)\nTry: touchline \(error.command) --help")
+        "touchline \(error.command): \(error.message)\nTry: touchline \(error.command) --help")
       return 2
     } catch let error as CommandFailure {
-      Console.note("touchline \(command.usage.name): \(error.message.printableLines)")
+      Console.note("touchline \(command.usage.name): \(error.message)")
       return 1
     } catch {
-      Console.note("touchline \(command.usage.name): \("\(error)".printableLines)")
+      Console.note("touchline \(command.usage.name): \(error)")
       return 1
     }
   }
