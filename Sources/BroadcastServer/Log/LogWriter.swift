@@ -1,7 +1,7 @@
 import BroadcastChannels
 import EventLoop
 import Foundation
-import Synchronization
+import Locks
 
 /// Writes lines to a descriptor from a thread of its own: a pipe whose reader has stopped must not stop the server.
 ///
