@@ -19,6 +19,9 @@ public enum Limits {
 
   /// Channels of one app. Apple: 10,000 an app and environment; one more is `CannotCreateChannelConfig`.
   public static let channelsPerApp = 10_000
+  /// Channels of all apps. Touchline: some kilobytes of memory each at least, and anybody may make up apps on a server that checks
+  /// no tokens; a rehearsal needs some hundred.
+  public static let channels = 50_000
   /// Random bytes in a channel id. Touchline: 128 bits, so an id can't be guessed and never comes back.
   public static let channelIDBytes = 16
   /// Decoded bytes that an id sent by a client may have. Clients must not assume a length; this bounds the look-up.
@@ -216,6 +219,9 @@ public enum Limits {
   /// Requests that wait until the disk has what they changed. Touchline: thousands share one sync of some milliseconds; more
   /// means that the disk stands still, and each holds a message in memory.
   public static let waitingForStore = 8_192
+  /// Seconds for which a write may take before the disk counts as standing still. Touchline: a sync takes milliseconds, on a busy
+  /// disk tenths of a second.
+  public static let storeStallSeconds: Double = 5
   /// Seconds between two tries of a store that has failed, and until a refused publisher should try again.
   public static let storeRetrySeconds: Double = 1
   /// Seconds between two looks for answers to request ids that no longer have to be kept.

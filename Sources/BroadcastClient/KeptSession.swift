@@ -66,11 +66,12 @@ final class KeptSession: WebSocketClientHandler {
     }
   }
 
-  private func reconnect(_ problem: String) {
+  /// - Parameter failure: what is told when nothing is tried again.
+  private func reconnect(_ problem: String, _ failure: RequestFailure? = nil) {
     guard !isClosed else { return }
     socket = nil
     guard hasConnected || waits else {
-      handler(.failed(RequestFailure(unreachable: problem, server)))
+      handler(.failed(failure ?? RequestFailure(unreachable: problem, server)))
       return
     }
     let wait = backoff.next(asked: retryIn, using: &random)
@@ -123,6 +124,12 @@ final class KeptSession: WebSocketClientHandler {
   }
 
   func failed(_ client: WebSocketClient, _ error: WebSocketClientError) {
-    if let refusal = RequestFailure(final: error, server) { fail(refusal) } else { reconnect("\(error)") }
+    if let refusal = RequestFailure(final: error, server) {
+      fail(refusal)
+    } else if case .refused(_, let status, let body) = error {
+      reconnect("\(error)", RequestFailure(refused: status, body, server))
+    } else {
+      reconnect("\(error)")
+    }
   }
 }

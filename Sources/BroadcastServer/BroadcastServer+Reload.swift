@@ -17,6 +17,7 @@ extension BroadcastServer {
     reloadKeys(next.keys)
     reloadCertificates(next)
     reloadChannels(next.channels)
+    tellOfAppsWithoutTeam()
   }
 
   /// The same with settings that could not even be read: they stay, and the rest is read again.
@@ -112,6 +113,20 @@ extension BroadcastServer {
     }
   }
 
+  /// Channels that nobody may subscribe to, because nobody could sign for it.
+  func tellOfAppsWithoutTeam() {
+    guard let keys else { return }
+    let orphans = hub.allRooms.filter {
+      $0.definition.subscribe == nil && keys.team(owning: $0.channel.settings.app) == nil
+    }
+    for app in Set(orphans.map(\.channel.settings.app)).sorted(by: { $0.identifier < $1.identifier }) {
+      log(
+        .warning, .keys,
+        "\(app) is an app of no team, and nobody may subscribe to its channels; add it to a team in teams.json, or say \"subscribe\": \"open\" in their definitions"
+      )
+    }
+  }
+
   private func reloadCertificates(_ next: ServerConfiguration) {
     let secure = [configuration.usesTLS ? main : nil, provider].compactMap(\.self)
     guard !secure.isEmpty else { return }
@@ -187,6 +202,8 @@ extension BroadcastServer {
         return refuseChannels("\(folder)/\(name).json: \(error.message)", others: 0)
       }
     }
+    // Who may subscribe stands in a definition, too.
+    if names[.changed] != nil { registry.recheckAccess() }
     configuration.channels = folder
     let aliases = Set(definitions.compactMap(\.alias))
     for alias in definedAliases.subtracting(aliases).sorted(by: { $0.name < $1.name })

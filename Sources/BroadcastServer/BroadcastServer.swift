@@ -23,7 +23,7 @@ public final class BroadcastServer {
   /// The names of the channels that definition files describe.
   var definedAliases: Set<ChannelAlias>
 
-  /// Opens the store, takes over the definitions, and listens.
+  /// Listens, reads the store, and takes over the definitions.
   ///
   /// - Parameters:
   ///   - loop: the loop that carries the connections; everything happens on its thread.
@@ -40,12 +40,7 @@ public final class BroadcastServer {
     self.configuration = configuration
     self.log = log
     let storage = StorageThread(loop)
-    let environment = HubEnvironment(
-      now: { Date() },
-      schedule: { seconds, body in
-        let timer = loop.schedule(after: seconds, body)
-        return { timer.cancel() }
-      }, perform: storage.perform, atEndOfTurn: storage.atEndOfTurn)
+    let environment = Self.environment(loop, storage)
     let keys = try configuration.keys.map { try KeyRing(folder: $0) }
     self.keys = keys
     definedAliases = Set(definitions.compactMap(\.alias))
@@ -54,8 +49,71 @@ public final class BroadcastServer {
     guard !access.isOpen || !configuration.isReachable || configuration.isOpenToAll else {
       throw OpenToAll(configuration)
     }
+    let metricsAccess = try MetricsAccess(configuration)
     hub = Hub(store: store, environment: environment, log: log, loop: loop)
     pushes = PushRegistry(environment: environment)
+    registry = SessionRegistry()
+    sweep = KeepAliveSweep(
+      loop: loop, keepAlive: configuration.keepAlive, messageSeconds: configuration.handshakeSeconds)
+    let monitoring = Monitoring(
+      metrics: hub.metrics, access: metricsAccess, hub: hub, registry: registry, log: log, startedAt: Date())
+    var random = environment.random
+    let requests = RequestLog(
+      epoch: StreamPosition.randomEpoch(using: &random), log: log, metrics: hub.metrics)
+    let services = SessionServices(
+      hub: hub, pushes: pushes, registry: registry, sweep: sweep, access: access, requests: requests)
+    service = Service(
+      loop: loop, services: services, visitors: visitors, monitoring: monitoring,
+      configuration: configuration, log: log)
+    // Before anything is written: a server that has no place to listen leaves the store as it is.
+    (main, provider) = try Self.ports(loop, configuration, service, log)
+    do { try begin(definitions, storage) } catch {
+      // Whoever holds the store may open it again then.
+      main.close()
+      provider?.close()
+      hub.loops?.stop()
+      throw error
+    }
+    for (name, server) in [("main", main), (Self.providerPortName, provider)] {
+      monitoring.ports.append((name, { [weak server] in server }))
+    }
+    monitoring.watch(loop)
+    loop.schedule(after: 5, every: 5) { log.tellCounts() }
+    tellStart(store)
+  }
+
+  private static func environment(_ loop: EventLoop, _ storage: StorageThread) -> HubEnvironment {
+    HubEnvironment(
+      now: { Date() }, clock: { loop.now },
+      schedule: { seconds, body in
+        let timer = loop.schedule(after: seconds, body)
+        return { timer.cancel() }
+      }, perform: storage.perform, atEndOfTurn: storage.atEndOfTurn)
+  }
+
+  /// Listens. Whoever connects is answered when the loop runs.
+  private static func ports(
+    _ loop: EventLoop, _ configuration: ServerConfiguration, _ service: Service, _ log: ServerLog
+  ) throws -> (main: HTTPServer, provider: HTTPServer?) {
+    let gate = configuration.limits.gate(openFiles: EventLoop.descriptorLimit)
+    let identity = configuration.usesTLS ? try configuration.identity(log) : nil
+    let main = try HTTPServer(
+      loop: loop, options: options(configuration, configuration.listen, identity), gate: gate,
+      service: service)
+    do { return (main, try providerServer(loop, configuration, gate, service, log)) } catch {
+      main.close()
+      throw error
+    }
+  }
+
+  /// Starts the other loops, and takes over what the store holds and what the definitions say.
+  private func begin(_ definitions: [ChannelDefinition], _ storage: StorageThread) throws {
+    hub.deleted = { [registry] in registry.deleted($0) }
+    if configuration.loops > 1 {
+      hub.loops = try DeliveryLoops(
+        configuration.loops - 1, beside: loop, hub: hub, registry: registry,
+        options: Self.options(configuration, configuration.listen, nil), keepAlive: configuration.keepAlive)
+    }
     try hub.load()
     var conflict: DefinitionConflict?
     for definition in definitions {
@@ -69,43 +127,9 @@ public final class BroadcastServer {
     }
     storage.start()
     if let conflict { throw conflict }
-    registry = SessionRegistry()
-    sweep = KeepAliveSweep(
-      loop: loop, keepAlive: configuration.keepAlive, messageSeconds: configuration.handshakeSeconds)
-    hub.deleted = { [registry] in registry.deleted($0) }
-    if configuration.loops > 1 {
-      hub.loops = try DeliveryLoops(
-        configuration.loops - 1, beside: loop, hub: hub, registry: registry,
-        options: Self.options(configuration, configuration.listen, nil), keepAlive: configuration.keepAlive)
-    }
-    var random = environment.random
-    let requests = RequestLog(
-      epoch: StreamPosition.randomEpoch(using: &random), log: log, metrics: hub.metrics)
-    let monitoring = Monitoring(
-      metrics: hub.metrics, access: try MetricsAccess(configuration), hub: hub, registry: registry, log: log,
-      startedAt: Date())
-    let service = Service(
-      loop: loop, requests: requests, visitors: visitors,
-      provider: ProviderAPI(hub: hub, access: access, strictness: configuration.strictness),
-      device: DeviceAPI(hub: hub, pushes: pushes, access: access, log: log),
-      local: LocalAPI(
-        services: SessionServices(
-          hub: hub, pushes: pushes, registry: registry, sweep: sweep, access: access, requests: requests),
-        monitoring: monitoring, origins: Origins(allowed: configuration.origins), startedAt: Date()),
-      log: log)
-    let gate = configuration.limits.gate(openFiles: EventLoop.descriptorLimit)
-    main = try HTTPServer(
-      loop: loop,
-      options: Self.options(
-        configuration, configuration.listen, configuration.usesTLS ? try configuration.identity(log) : nil),
-      gate: gate, service: service)
-    provider = try Self.providerServer(loop, configuration, gate, service, log)
-    self.service = service
-    for (name, server) in [("main", main), ("provider", provider)] {
-      monitoring.ports.append((name, { [weak server] in server }))
-    }
-    monitoring.watch(loop)
-    loop.schedule(after: 5, every: 5) { log.tellCounts() }
+  }
+
+  private func tellStart(_ store: any ChannelStore) {
     log(
       .info, .store,
       store.isDurable
@@ -128,6 +152,7 @@ public final class BroadcastServer {
 
   /// Tells what is odd about the settings, though it works.
   private func warn() {
+    tellOfAppsWithoutTeam()
     for server in [main, provider].compactMap(\.self) {
       guard let expiry = server.certificateExpiry.map({ Date(timeIntervalSince1970: Double($0)) }),
         expiry < Date(timeIntervalSinceNow: 14 * 86_400)
@@ -154,6 +179,9 @@ public final class BroadcastServer {
 
   /// The server's own reference: the listeners hold the service as long as they live, and so do we.
   let service: Service
+
+  /// What the port for providers is called, in the metrics and for who may read them.
+  static let providerPortName = "provider"
 
   /// What the main port is reached by, such as `http://127.0.0.1:8080`, with the port that it really has.
   public var url: String { Self.url(of: main, isSecure: configuration.usesTLS) }
@@ -191,9 +219,9 @@ public final class BroadcastServer {
   ) throws -> HTTPServer? {
     guard let address = configuration.providerListen else { return nil }
     do {
-      return try HTTPServer(
-        loop: loop, options: options(configuration, address, try configuration.identity(log)),
-        gate: gate, service: service)
+      var options = options(configuration, address, try configuration.identity(log))
+      options.name = providerPortName
+      return try HTTPServer(loop: loop, options: options, gate: gate, service: service)
     } catch  where !configuration.insistsOnProviderListen && !configuration.namesCertificates {
       log(
         .warning, .providerOff,

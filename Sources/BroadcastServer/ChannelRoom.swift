@@ -51,6 +51,9 @@ final class ChannelRoom {
 
   // MARK: What the store has
 
+  /// Whether nobody hears of a message before the store has it: policy 1.
+  var isPromising: Bool { channel.settings.storagePolicy == .latest }
+
   /// The channel as subscribers may see it.
   var seen: Channel.Checkpoint { kept ?? channel.checkpoint }
 
@@ -172,13 +175,14 @@ final class ChannelRoom {
   func scheduleAdvance() {
     // What has to be stored first waits for a store that works.
     let mayAdvance =
-      !isClosed && !isBeingDeleted && (hub.isStoreWorking || channel.settings.storagePolicy == .none)
+      !isClosed && !isBeingDeleted && (hub.isStoreWorking || !isPromising)
     let deadline = mayAdvance ? channel.nextDeadline?.timeIntervalSinceReferenceDate : nil
     guard timer?.deadline != deadline else { return }
     timer?.cancel()
     timer = nil
     guard let deadline else { return }
-    let seconds = max(0, deadline - hub.now.timeIntervalSinceReferenceDate)
+    // No window is longer, but for a clock that was set back.
+    let seconds = min(Limits.windowSeconds, max(0, deadline - hub.now.timeIntervalSinceReferenceDate))
     let cancel = hub.environment.schedule(seconds) { [weak self] in
       guard let self else { return }
       timer = nil

@@ -63,7 +63,7 @@ struct DeviceAPI {
     }
     try request.checkPushType()
     let expiration = try request.expiration() ?? .once
-    let priority = try priority(request) ?? .immediate
+    let priority = try request.priority(to: .device) ?? .immediate
     let collapseID = try collapseID(request)
     let entry: RegisteredToken
     switch token {
@@ -78,12 +78,13 @@ struct DeviceAPI {
       throw error
     }
     if hub.isShuttingDown { throw refuse(.shutdown, "the server is shutting down; try again later") }
-    let payload = try payload(request)
+    let payload: Payload
+    do throws(Refusal) { payload = try request.payload(to: .device) } catch { throw AnswerError(error) }
     let message = pushes.message(
       payload, requestID: id, priority: priority, expiration: expiration, collapseID: collapseID)
     do throws(Refusal) {
       let answer = try pushes.accept(message, for: entry)
-      let findings = answer.isRepetition ? [] : diagnose(request.body, payload, entry)
+      let findings = answer.isRepetition ? [] : diagnose(request.body, payload, entry, id)
       facts.push = AcceptedPush(answer, pushes.records[answer.uniqueID], findings: findings)
       return success(answer, entry)
     } catch {
@@ -146,16 +147,6 @@ struct DeviceAPI {
     do throws(Refusal) { return try PushTopic(text) } catch { throw AnswerError(error) }
   }
 
-  private func priority(_ request: HTTPRequest) throws(AnswerError) -> Priority? {
-    guard let text = request.header("apns-priority") else { return nil }
-    let priority = Int(text).flatMap { Priority(rawValue: $0) }
-    guard let priority, priority != .passive else {
-      let hint = priority == .passive ? "; 1 is for broadcasts" : ""
-      throw refuse(.badPriority, "apns-priority is \"\(text.prefix(60))\"; 10 or 5 was expected\(hint)")
-    }
-    return priority
-  }
-
   private func collapseID(_ request: HTTPRequest) throws(AnswerError) -> String? {
     guard let text = request.header("apns-collapse-id"), !text.isEmpty else { return nil }
     guard text.utf8.count <= Limits.collapseIDBytes else {
@@ -168,26 +159,11 @@ struct DeviceAPI {
 
   // MARK: Payload
 
-  private func payload(_ request: HTTPRequest) throws(AnswerError) -> Payload {
-    if request.body.isEmpty {
-      throw refuse(.payloadEmpty, "the body is empty; a payload of the form {\"aps\":{…}} was expected")
-    }
-    if request.bodyTruncated || request.body.count > Limits.devicePayloadBytes {
-      let size = request.bodyTruncated ? "more than \(request.body.count)" : "\(request.body.count)"
-      throw refuse(
-        .payloadTooLarge,
-        "the payload is \(size) bytes; a push to one device may have \(Limits.devicePayloadBytes)")
-    }
-    do throws(PayloadError) {
-      return try Payload(body: request.body, to: .device)
-    } catch {
-      throw AnswerError(error.refusal)
-    }
-  }
-
   /// Finds what would go wrong with a push on the device, such as a channel that a start names in vain, and logs each
   /// kind once a token: the sender is answered 200 all the same, as by Apple.
-  private func diagnose(_ body: [UInt8], _ payload: Payload, _ entry: RegisteredToken) -> [Finding] {
+  private func diagnose(
+    _ body: [UInt8], _ payload: Payload, _ entry: RegisteredToken, _ requestID: RequestID?
+  ) -> [Finding] {
     var definition: ChannelDefinition?
     var findings: [Finding] = []
     if case .channel(let name) = payload.start?.input {
@@ -202,11 +178,10 @@ struct DeviceAPI {
     }
     findings += PayloadDiagnosis.findings(body: body, to: .device, definition: definition, now: hub.now)
     let what = "a push to \(entry.token) (\(entry.registration.activity ?? "\(entry.inbox.app), start"))"
-    for finding in findings where entry.isFirst("\(finding.kind) \(finding.key)") {
-      log(
-        .warning, .payload,
-        "\(what): \(finding.key) \(finding.message) [\(finding.kind); further cases are not logged]",
-        ["app": entry.inbox.app.identifier, "kind": finding.kind])
+    for finding in findings where entry.isFirst(finding) {
+      log.payload(
+        finding, of: what,
+        ["app": entry.inbox.app.identifier, "kind": finding.kind, "request": requestID?.text])
     }
     return findings
   }

@@ -40,7 +40,8 @@ extension Hub {
     let before = room.channel.checkpoint
     room.replaceDefinition(definition, now: now)
     // The file says the same at the next start: nobody has to wait for it.
-    writer.write(.define(room.id, definition), isPromised: false) { _ in }
+    // What was spent goes with it, because it is kept even when the channel's new state can't be.
+    writer.write(.define(room.id, definition, room.channel.levels), isPromised: false) { _ in }
     keep(room, since: before) { _ in }
     return .changed
   }

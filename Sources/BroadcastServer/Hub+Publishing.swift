@@ -7,7 +7,8 @@ import Foundation
 /// The rules run at once, and further messages stand on what came out. With policy 1 the answer and the deliveries wait until
 /// the store has the channel's new state: what was answered is never taken back, and no sequence number is seen twice. When the
 /// store fails, every message that waits is undone and refused. With policy 0 the deliveries wait for nothing, and the answer
-/// waits until the operating system has the spent budget and the request id; a store that fails refuses nobody there.
+/// waits until the operating system has the spent budget and the request id; a store that fails, or a disk that stands still,
+/// refuses nobody there.
 extension Hub {
   // MARK: Publishing
 
@@ -39,7 +40,7 @@ extension Hub {
         done(.success(Publication(message, result, in: room, before: sent, budget: budget, findings: [])))
       }
     }
-    guard room.channel.settings.storagePolicy == .latest else {
+    guard room.isPromising else {
       let publication = settle(message, result, budget, in: room, at: now)
       return keep(room, since: before) { _ in done(.success(publication)) }
     }
@@ -57,7 +58,7 @@ extension Hub {
       try room.channel.checkExpiration(expiration)
       let payload = try payload.get()
       if isShuttingDown { throw Refusal.shuttingDown }
-      guard writer.hasRoom, !room.isBeingDeleted else { throw Refusal.storeFailed }
+      guard !room.isBeingDeleted, !room.isPromising || writer.takesPromises else { throw Refusal.storeFailed }
       return Message(
         uniqueID: UniqueID.random(using: &environment.random), requestID: requestID, priority: priority,
         expiration: expiration, payload: payload)
@@ -99,7 +100,7 @@ extension Hub {
     guard !room.isBeingDeleted else { return }
     let before = room.channel.checkpoint
     let effects = change(&room.channel)
-    guard room.channel.settings.storagePolicy == .latest else {
+    guard room.isPromising else {
       // As with what is published: waiting for the store, these would be overtaken, and who subscribes meanwhile would get what
       // its position says that it has.
       room.carryOut(effects)
@@ -143,7 +144,7 @@ extension Hub {
       return inOrder(room, finish)
     }
     let save = StoreChange.save(room.id, change)
-    guard room.channel.settings.storagePolicy == .latest else {
+    guard room.isPromising else {
       room.group = writer.write(save, isPromised: false) { _ in finish(nil) }
       return
     }
@@ -162,11 +163,8 @@ extension Hub {
       room.group = nil
       return finish(nil)
     }
-    let isPromised = room.channel.settings.storagePolicy == .latest
-    guard group.hasRoom else {
-      return finish(isPromised ? .failed(operation: "keep up", problem: "too much waits for the disk") : nil)
-    }
-    group.wait { finish(isPromised ? $0 : nil) }
+    let isPromised = room.isPromising
+    writer.wait(for: group, isPromised: isPromised) { finish(isPromised ? $0 : nil) }
   }
 
   // MARK: Diagnosis
@@ -177,9 +175,8 @@ extension Hub {
     let body = Array("{\"aps\":".utf8) + payload.aps + Array("}".utf8)
     let findings = PayloadDiagnosis.findings(body: body, definition: room.definition, now: now)
     for finding in findings where room.isFirst(finding) {
-      log(
-        .warning, .payload,
-        "channel \(room.channel.alias?.name ?? room.channel.id.base64): \(Redaction.text(finding.key)) \(Redaction.text(finding.message)) [\(finding.kind); further cases are not logged]",
+      log.payload(
+        finding, of: "channel \(room.channel.alias?.name ?? room.channel.id.base64)",
         [
           "channel": room.id.base64, "alias": room.channel.alias?.name, "kind": finding.kind,
           "request": message.requestID?.text,

@@ -9,6 +9,8 @@ import SubscriberProtocol
 public struct HubEnvironment {
   /// What time it is.
   public var now: () -> Date
+  /// Seconds that only grow, whatever is done to the clock; their zero has no meaning.
+  public var clock: () -> Double
   /// Calls back after some seconds; the returned closure cancels.
   public var schedule: (_ seconds: Double, _ body: @escaping () -> Void) -> () -> Void
   /// Where ids come from.
@@ -19,9 +21,11 @@ public struct HubEnvironment {
   /// Calls back when what comes together has come, so that it can be stored together.
   public var atEndOfTurn: (_ body: @escaping () -> Void) -> Void
 
-  /// Makes an environment. By default the store's work is done at once, and the caller waits for it.
+  /// Makes an environment. By default seconds are those of `now`, and the store's work is done at once, and the caller waits
+  /// for it.
   public init(
     now: @escaping () -> Date,
+    clock: (() -> Double)? = nil,
     schedule: @escaping (_ seconds: Double, _ body: @escaping () -> Void) -> () -> Void,
     random: any RandomNumberGenerator = SystemRandomNumberGenerator(),
     perform:
@@ -31,6 +35,7 @@ public struct HubEnvironment {
     atEndOfTurn: @escaping (_ body: @escaping () -> Void) -> Void = { $0() }
   ) {
     self.now = now
+    self.clock = clock ?? { now().timeIntervalSinceReferenceDate }
     self.schedule = schedule
     self.random = random
     self.perform = perform
@@ -70,14 +75,19 @@ final class Hub {
   /// Whether the server stops: publishers are refused with `Shutdown`.
   var isShuttingDown = false
 
-  /// Whether what has to be kept can be kept: the server isn't ready otherwise.
+  /// Whether what has to be kept could be kept until now.
   var isStoreWorking: Bool { writer.isWorking }
+
+  /// Channels that there may be.
+  private let mostChannels: Int
 
   /// - Parameter loop: the loop of the connections, see ``FanOut``.
   init(
-    store: any ChannelStore, environment: HubEnvironment, log: ServerLog, loop: EventLoop? = nil
+    store: any ChannelStore, environment: HubEnvironment, log: ServerLog, loop: EventLoop? = nil,
+    mostChannels: Int = Limits.channels
   ) {
     fanOut = FanOut(loop: loop)
+    self.mostChannels = mostChannels
     self.store = store
     self.environment = environment
     self.log = log
@@ -144,14 +154,21 @@ final class Hub {
           "the app \(app) has \(Limits.channelsPerApp) channels, the most that are allowed; delete one first")
       )
     }
-    return writer.hasRoom ? nil : .storeFailed
+    guard rooms.count + comingOfApp.values.reduce(0, +) < mostChannels else {
+      return AnswerError(
+        Refusal(
+          .cannotCreateChannelConfig,
+          "the server has \(mostChannels) channels of all apps, the most that it can hold; delete one first")
+      )
+    }
+    return writer.takesPromises ? nil : .storeFailed
   }
 
   /// Deletes a channel; its subscribers are told when the store has forgotten it.
   ///
   /// - Parameter done: is called with what went wrong.
   func delete(_ room: ChannelRoom, _ done: @escaping (AnswerError?) -> Void) {
-    guard !room.isBeingDeleted, writer.hasRoom else { return done(.storeFailed) }
+    guard !room.isBeingDeleted, writer.takesPromises else { return done(.storeFailed) }
     room.isBeingDeleted = true
     writer.write(.delete(room.id), isPromised: true, undo: { room.isBeingDeleted = false }) { [self] error in
       guard error == nil else { return done(.storeFailed) }
@@ -204,12 +221,14 @@ final class Hub {
 
   /// Finds a channel by its id or alias.
   ///
+  /// - Parameter isSeen: whether whoever asks may know of a channel.
   /// - Throws: `BadChannelId` for text that can be neither, `ChannelNotRegistered` for an unknown one, with a near
-  ///   alias where there is one.
-  func room(named name: String) throws(Refusal) -> ChannelRoom {
+  ///   alias where there is one that may be known.
+  func room(named name: String, among isSeen: (ChannelRoom) -> Bool) throws(Refusal) -> ChannelRoom {
     if let room = knownRoom(name) { return room }
     if ChannelAlias(name) != nil {
-      let near = aliases.count <= Limits.suggestedWords ? aliases.keys.map(\.name) : []
+      let seen = aliases.count <= Limits.suggestedWords ? aliases.filter { isSeen($0.value) } : [:]
+      let near = seen.keys.map(\.name)
       throw Refusal(
         .channelNotRegistered,
         "no channel has the id or alias \"\(name)\"\(Suggestion.phrase(for: name, among: near))")

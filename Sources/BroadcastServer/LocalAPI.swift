@@ -113,11 +113,11 @@ struct LocalAPI {
     case .root: return Self.text(welcome(for: caller))
     case .channels: return list(for: caller)
     case .channel(let name):
-      let room = try room(name)
+      let room = try room(name, caller)
       try access.checkSubscribing(to: room, by: caller)
       return Self.json(200, describe(room))
     case .message(let name, let id):
-      let room = try room(name)
+      let room = try room(name, caller)
       try access.checkSubscribing(to: room, by: caller)
       guard let record = room.messages[id.lowercased()] else {
         throw AnswerError(
@@ -194,7 +194,7 @@ struct LocalAPI {
   private func session(_ request: HTTPRequest, _ name: String) throws(AnswerError) -> Session {
     let caller = try access.caller(of: request)
     let position = try position(request)
-    let room = try room(name)
+    let room = try room(name, caller)
     try access.checkSubscribing(to: room, by: caller)
     return session(request, by: caller, initial: (room, position))
   }
@@ -233,8 +233,12 @@ struct LocalAPI {
     AnswerError(status: 400, reason: "BadRequestParams", message: message)
   }
 
-  private func room(_ name: String) throws(AnswerError) -> ChannelRoom {
-    do throws(Refusal) { return try hub.room(named: name) } catch { throw AnswerError(error).asLocal }
+  private func room(_ name: String, _ caller: Caller) throws(AnswerError) -> ChannelRoom {
+    do throws(Refusal) {
+      return try hub.room(named: name) { access.maySee($0, caller) }
+    } catch {
+      throw AnswerError(error).asLocal
+    }
   }
 
   // MARK: Request log
@@ -268,7 +272,7 @@ struct LocalAPI {
     _ name: String, _ request: HTTPRequest, _ exchange: HTTPExchange
   ) throws(AnswerError) {
     let caller = try access.caller(of: request)
-    let room = try room(name)
+    let room = try room(name, caller)
     try access.checkPublishing(for: room.channel.settings.app, by: caller)
     hub.delete(room) { [self] error in
       finish(error.map { .failure($0) } ?? .success(HTTPResponse(status: 204)), request, exchange)

@@ -224,8 +224,9 @@ struct ProviderAPI {
     let room = try registered(name, app, &facts)
     noteOmissions(request, room, &facts)
     let found = facts
+    let payload = Result { () throws(Refusal) in try request.payload(to: .channel) }
     hub.publish(
-      payload(request), requestID: requestID, priority: priority ?? .immediate,
+      payload, requestID: requestID, priority: priority ?? .immediate,
       expiration: expiration ?? .once, into: room
     ) { result in
       var facts = found
@@ -289,16 +290,10 @@ struct ProviderAPI {
   }
 
   private func priority(_ request: HTTPRequest) throws(AnswerError) -> Priority? {
-    guard let text = request.header("apns-priority") else {
-      guard !strictness.contains(.headers) else {
-        throw refuse(.badPriority, "the header apns-priority is missing; 10, 5 or 1 was expected")
-      }
-      return nil
+    guard request.header("apns-priority") != nil || !strictness.contains(.headers) else {
+      throw refuse(.badPriority, "the header apns-priority is missing; 10, 5 or 1 was expected")
     }
-    guard let number = Int(text), let priority = Priority(rawValue: number) else {
-      throw refuse(.badPriority, "apns-priority is \"\(text.prefix(60))\"; 10, 5 or 1 was expected")
-    }
-    return priority
+    return try request.priority(to: .channel)
   }
 
   /// Real senders leave out headers that Apple documents as required; they are told once.
@@ -307,25 +302,6 @@ struct ProviderAPI {
     where request.header(name) == nil {
       facts.defaults.append((name, meaning))
       hub.note(name, "a broadcast came without \(name), which Apple requires; taken as \(meaning)", in: room)
-    }
-  }
-
-  private func payload(_ request: HTTPRequest) -> Result<Payload, Refusal> {
-    if request.body.isEmpty {
-      return .failure(
-        Refusal(.payloadEmpty, "the body is empty; a payload of the form {\"aps\":{…}} was expected"))
-    }
-    if request.bodyTruncated || request.body.count > Limits.broadcastPayloadBytes {
-      let size = request.bodyTruncated ? "more than \(request.body.count)" : "\(request.body.count)"
-      return .failure(
-        Refusal(
-          .payloadTooLarge,
-          "the payload is \(size) bytes; at most \(Limits.broadcastPayloadBytes) are allowed"))
-    }
-    do throws(PayloadError) {
-      return .success(try Payload(body: request.body))
-    } catch {
-      return .failure(error.refusal)
     }
   }
 

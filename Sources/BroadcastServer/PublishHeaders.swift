@@ -1,7 +1,8 @@
 import BroadcastChannels
 import EventLoop
 
-/// What a broadcast and a push to one device have in common: headers of the request, and of the answer.
+/// What a broadcast and a push to one device have in common: the request's headers and payload, the answer's headers, and what
+/// is logged of a payload.
 extension HTTPRequest {
   /// Whether `apns-push-type` says what it has to, in any case of letters.
   ///
@@ -28,6 +29,56 @@ extension HTTPRequest {
           .badExpirationDate, "apns-expiration is \"\(text.prefix(60))\"; Unix seconds, or 0, were expected"))
     }
     return expiration
+  }
+}
+
+extension HTTPRequest {
+  /// Reads `apns-priority`; nil where it is missing.
+  ///
+  /// - Throws: `BadPriority`.
+  func priority(to destination: Payload.Destination) throws(AnswerError) -> Priority? {
+    guard let text = header("apns-priority") else { return nil }
+    let priority = Int(text).flatMap { Priority(rawValue: $0) }
+    let isForChannels = priority == .passive && destination == .device
+    guard let priority, !isForChannels else {
+      let expected = destination == .channel ? "10, 5 or 1" : "10 or 5"
+      throw AnswerError(
+        Refusal(
+          .badPriority,
+          "apns-priority is \"\(text.prefix(60))\"; \(expected) was expected\(isForChannels ? "; 1 is for broadcasts" : "")"
+        ))
+    }
+    return priority
+  }
+
+  /// Reads the body.
+  ///
+  /// - Throws: `PayloadEmpty`, `PayloadTooLarge`, and what is wrong with its content.
+  func payload(to destination: Payload.Destination) throws(Refusal) -> Payload {
+    guard !body.isEmpty else {
+      throw Refusal(.payloadEmpty, "the body is empty; a payload of the form {\"aps\":{…}} was expected")
+    }
+    guard !bodyTruncated, body.count <= destination.payloadBytes else {
+      let size = bodyTruncated ? "more than \(body.count)" : "\(body.count)"
+      let what = destination == .channel ? "a broadcast" : "a push to one device"
+      throw Refusal(
+        .payloadTooLarge, "the payload is \(size) bytes; \(what) may have \(destination.payloadBytes)")
+    }
+    do throws(PayloadError) {
+      return try Payload(body: body, to: destination)
+    } catch {
+      throw error.refusal
+    }
+  }
+}
+
+extension ServerLog {
+  /// Tells what devices will not take as meant. Keys and texts are the sender's.
+  func payload(_ finding: Finding, of what: String, _ fields: KeyValuePairs<String, String?>) {
+    self(
+      .warning, .payload,
+      "\(what): \(Redaction.text(finding.key)) \(Redaction.text(finding.message)) [\(finding.kind); further cases are not logged]",
+      fields)
   }
 }
 

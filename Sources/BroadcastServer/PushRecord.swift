@@ -4,6 +4,8 @@ import Foundation
 /// What became of one push to a device. The token is left out: whoever may ask for a push may not send one.
 final class PushRecord {
   let message: Message
+  /// What it went to, whatever tokens lead there.
+  let inbox: ChannelID
   let kind: PushToken.Kind
   let app: BundleID
   let acceptedAt: Date
@@ -20,10 +22,11 @@ final class PushRecord {
   /// Whether the device said that it showed it.
   var isDisplayed = false
 
-  init(_ message: Message, kind: PushToken.Kind, app: BundleID, outcome: PushOutcome, acceptedAt: Date) {
+  init(_ message: Message, to inbox: PushInbox, outcome: PushOutcome, acceptedAt: Date) {
     self.message = message
-    self.kind = kind
-    self.app = app
+    self.inbox = inbox.id
+    kind = inbox.kind
+    app = inbox.app
     self.acceptedAt = acceptedAt
     answered = outcome
     self.outcome = outcome

@@ -1,4 +1,5 @@
 import BroadcastChannels
+import Credentials
 import Foundation
 import SubscriberProtocol
 
@@ -36,7 +37,7 @@ final class PushRegistry {
     answer: (RegisteredFrame) -> Void
   ) throws(AnswerError) {
     if let kept = registration.kept, let known = tokens[kept.token] {
-      guard Self.isSame(known.secret, kept.secret) else {
+      guard isSameSecret(known.secret.utf8, kept.secret.utf8) else {
         throw AnswerError(
           status: 400, reason: "WrongSecret",
           message:
@@ -108,7 +109,7 @@ final class PushRegistry {
     let entry = try owned(token, device)
     let id = UniqueID(text: uniqueID.lowercased())
     entry.inbox.acknowledge(id)
-    guard let record = records[id], record.sentAt != nil else {
+    guard let record = records[id], record.inbox == entry.inbox.id, record.sentAt != nil else {
       throw AnswerError(
         status: 400, reason: RefusalReason.badRequestParams.rawValue,
         message: "no push \"\(uniqueID.prefix(60))\" was sent to this token lately")
@@ -178,12 +179,6 @@ final class PushRegistry {
       requestID: requestID)
   }
 
-  /// Compares in a time that tells nothing of where two secrets differ.
-  private static func isSame(_ a: String, _ b: String) -> Bool {
-    guard a.utf8.count == b.utf8.count else { return false }
-    return zip(a.utf8, b.utf8).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
-  }
-
   // MARK: Pushes
 
   /// Makes a message of what a sender asked for.
@@ -208,7 +203,7 @@ final class PushRegistry {
     records.add(
       message.uniqueID,
       PushRecord(
-        message, kind: entry.inbox.kind, app: entry.inbox.app, outcome: answer.outcome, acceptedAt: now))
+        message, to: entry.inbox, outcome: answer.outcome, acceptedAt: now))
     carryOut(answer.steps, of: entry)
     scheduleAdvance(entry)
     return answer
@@ -246,7 +241,9 @@ final class PushRegistry {
     entry.window?.cancel()
     entry.window = nil
     guard let deadline else { return }
-    let cancel = environment.schedule(max(0, deadline.timeIntervalSince(now))) { [weak self, weak entry] in
+    // No window is longer, but for a clock that was set back.
+    let seconds = min(Limits.windowSeconds, max(0, deadline.timeIntervalSince(now)))
+    let cancel = environment.schedule(seconds) { [weak self, weak entry] in
       guard let self, let entry else { return }
       entry.window = nil
       carryOut(entry.inbox.advance(to: self.now, isConnected: entry.device != nil), of: entry)

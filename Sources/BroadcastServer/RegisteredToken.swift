@@ -56,6 +56,9 @@ final class RegisteredToken {
   func isFirst(_ kind: String) -> Bool {
     noted.count < Limits.notesPerChannel && noted.insert(kind).inserted
   }
+
+  /// Whether a finding is the first of its kind and key.
+  func isFirst(_ finding: Finding) -> Bool { isFirst("\(finding.kind) \(finding.key)") }
 }
 
 /// A token of the past.

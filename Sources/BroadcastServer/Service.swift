@@ -12,16 +12,19 @@ final class Service: HTTPService {
   private let log: ServerLog
 
   init(
-    loop: EventLoop, requests: RequestLog, visitors: Visitors, provider: ProviderAPI, device: DeviceAPI,
-    local: LocalAPI, log: ServerLog
+    loop: EventLoop, services: SessionServices, visitors: Visitors, monitoring: Monitoring,
+    configuration: ServerConfiguration, log: ServerLog
   ) {
+    let (hub, access) = (services.hub, services.access)
     self.loop = loop
     self.visitors = visitors
-    self.requests = requests
-    self.provider = provider
-    self.device = device
-    self.local = local
     self.log = log
+    requests = services.requests
+    provider = ProviderAPI(hub: hub, access: access, strictness: configuration.strictness)
+    device = DeviceAPI(hub: hub, pushes: services.pushes, access: access, log: log)
+    local = LocalAPI(
+      services: services, monitoring: monitoring, origins: Origins(allowed: configuration.origins),
+      startedAt: hub.now)
     provider.access.turnedAway = { [weak self] in self?.turnedAway($0, isNews: $1) }
   }
 

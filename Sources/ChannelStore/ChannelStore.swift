@@ -40,8 +40,9 @@ public struct StoredChannel: Sendable {
 public enum StoreChange: Sendable {
   /// A new channel.
   case create(StoredChannel)
-  /// A channel goes on by another definition, with another alias perhaps.
-  case define(ChannelID, ChannelDefinition)
+  /// A channel goes on by another definition, with another alias perhaps, and with what is left of its budget and rate under
+  /// that; nil leaves these as they are.
+  case define(ChannelID, ChannelDefinition, ChannelLevels?)
   /// A channel is no more, and nothing of it is kept.
   case delete(ChannelID)
   /// A channel has moved on. When it isn't there any more this does nothing.
@@ -73,6 +74,8 @@ public struct StoreBatch: Sendable {
 
   private func change(_ entry: Entry) -> StoreChange? {
     switch entry {
+    // What the channel was saved with is newer, or the same.
+    case .change(.define(let id, let definition, _)) where saves[id] != nil: .define(id, definition, nil)
     case .change(let change): change
     case .save(let id): saves[id].map { .save(id, $0) }
     }
@@ -100,7 +103,10 @@ public struct StoreBatch: Sendable {
   /// Adds what another batch has to keep although it couldn't be written: what was not promised has happened all the same.
   public mutating func takeUnpromised(of other: StoreBatch) {
     for place in other.unpromised {
-      if let change = other.change(other.entries[place]) { add(change, isPromised: false) }
+      switch other.entries[place] {
+      case .change(let change): add(change, isPromised: false)
+      case .save(let id): if let save = other.saves[id] { add(.save(id, save), isPromised: false) }
+      }
     }
   }
 }

@@ -7,27 +7,55 @@ extension SQLiteChannelStore {
     let changes = batch.changes
     try attempt("write \(changes.count == 1 ? "a change" : "\(changes.count) changes")") {
       () throws(SQLiteDatabase.Failure) in
-      try sync(batch.isPromised)
       do throws(SQLiteDatabase.Failure) {
+        try mend()
+        try sync(batch.isPromised)
         try database.transaction { () throws(SQLiteDatabase.Failure) in
           for change in changes { try write(change) }
         }
       } catch {
         // Rows that were made are gone again.
         numbers = [:]
+        isDoubtful = true
         throw error
       }
     }
+    checkpoint()
   }
 
   /// Writes some kilobytes, as a message needs them, and takes them back.
   public func probe() throws(StoreError) {
     try attempt("write a probe") { () throws(SQLiteDatabase.Failure) in
-      try sync(true)
-      for statement in ["INSERT OR REPLACE INTO probes VALUES (1, zeroblob(65536))", "DELETE FROM probes"] {
-        try database.run(statement)
+      do throws(SQLiteDatabase.Failure) {
+        try mend()
+        try sync(true)
+        for statement in ["INSERT OR REPLACE INTO probes VALUES (1, zeroblob(65536))", "DELETE FROM probes"] {
+          try database.run(statement)
+        }
+      } catch {
+        isDoubtful = true
+        throw error
       }
     }
+    checkpoint()
+  }
+
+  /// Makes sure of what was written before something failed.
+  ///
+  /// A kernel that couldn't write a page takes it for written all the same, and the next sync says that all is well (fsync(2):
+  /// "subsequent fsync() … may return success"). So the disk may lack frames of earlier batches that nobody synced, and a log
+  /// ends where one is missing: whatever were added behind them would be lost with the power. Here everything goes into the
+  /// file, and the log begins anew.
+  private func mend() throws(SQLiteDatabase.Failure) {
+    guard isDoubtful else { return }
+    try database.checkpoint(empties: true)
+    isDoubtful = false
+  }
+
+  /// Writes a long log into the file. What was to be kept is in the log already: when it fails, the next write is what mends it.
+  private func checkpoint() {
+    guard database.logFrames >= mostFrames else { return }
+    do throws(SQLiteDatabase.Failure) { try database.checkpoint() } catch { isDoubtful = true }
   }
 
   private func sync(_ isSynced: Bool) throws(SQLiteDatabase.Failure) {
@@ -39,10 +67,11 @@ extension SQLiteChannelStore {
   private func write(_ change: StoreChange) throws(SQLiteDatabase.Failure) {
     switch change {
     case .create(let channel): try create(channel)
-    case .define(let id, let definition):
+    case .define(let id, let definition, let levels):
       try database.run(
         "UPDATE channels SET alias = ?, definition = ? WHERE id = ?",
         [alias(definition), .text(definition.json), .text(id.base64)])
+      if let levels, let number = try number(of: id) { try save(levels, number) }
     case .delete(let id):
       numbers[id] = nil
       try database.run("DELETE FROM channels WHERE id = ?", [.text(id.base64)])
@@ -102,6 +131,18 @@ extension SQLiteChannelStore {
       [
         .integer(number), .text(position.epoch), .integer(Int64(position.sequence)),
         .init(budget?.tokens), .init(budget?.asOf), .init(rate?.tokens), .init(rate?.asOf), .init(deadline),
+      ])
+  }
+
+  private func save(_ levels: ChannelLevels, _ number: Int64) throws(SQLiteDatabase.Failure) {
+    try database.run(
+      """
+      UPDATE channel_states SET budget_tokens = ?, budget_as_of = ?, rate_tokens = ?, rate_as_of = ?
+      WHERE channel = ?
+      """,
+      [
+        .init(levels.budget?.tokens), .init(levels.budget?.asOf), .init(levels.rate?.tokens),
+        .init(levels.rate?.asOf), .integer(number),
       ])
   }
 

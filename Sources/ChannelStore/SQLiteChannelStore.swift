@@ -18,6 +18,10 @@ public final class SQLiteChannelStore: ChannelStore, @unchecked Sendable {
   var numbers: [ChannelID: Int64] = [:]
   /// Whether the next transaction is synced; nil before the first.
   var isSynced: Bool?
+  /// Pages in the log from which on they are written into the file: SQLite's own default.
+  var mostFrames = 1_000
+  /// Something could not be written, so that the disk may lack what the log has, see ``mend()``.
+  var isDoubtful = false
 
   /// Opens a file, or makes a new one.
   ///
@@ -35,23 +39,31 @@ public final class SQLiteChannelStore: ChannelStore, @unchecked Sendable {
         problem: "a name with \":\" or \"file:\" in front is no file to SQLite; "
           + "write \"memory\" to keep nothing, or \"./\(path)\" for a file of that name")
     }
+    // SQLite has the log beside the file itself, and not beside a symlink to it.
+    let real = realpath(path, nil)
+    defer { free(real) }
     var log = stat()
-    let hasLog = stat("\(path)-wal", &log) == 0 && log.st_size > 0
+    let hasLog = stat("\(real.map { String(cString: $0) } ?? path)-wal", &log) == 0 && log.st_size > 0
+    let version: Int64
     do throws(SQLiteDatabase.Failure) {
       database = try SQLiteDatabase(path: path, vfs: vfs)
       do throws(SQLiteDatabase.Failure) {
-        try Self.prepare(database)
+        version = try Self.prepare(database)
       } catch {
         // Otherwise closing it would write its log into a file that is refused.
         if hasLog { database.leaveLogAlone() }
+        // Before it is closed: nobody else has it open.
+        if ![SQLITE_BUSY, SQLITE_LOCKED].contains(error.code & 0xFF) { database.removeIfEmpty() }
         throw error
       }
     } catch {
       throw Self.unusable(path, error)
     }
+    try bringUpToDate(from: version)
   }
 
-  private static func prepare(_ database: SQLiteDatabase) throws(SQLiteDatabase.Failure) {
+  /// - Returns: the version of the file's tables; 0 for an empty one.
+  static func prepare(_ database: SQLiteDatabase) throws(SQLiteDatabase.Failure) -> Int64 {
     // The lock that comes next couldn't be had on such a file, and SQLite's words for that are "disk I/O error".
     guard !database.isReadOnly else {
       throw SQLiteDatabase.Failure(code: SQLITE_READONLY, message: "")
@@ -62,12 +74,32 @@ public final class SQLiteChannelStore: ChannelStore, @unchecked Sendable {
     if case .text(let answer) = try database.run("PRAGMA quick_check(1)").first?.first, answer != "ok" {
       throw SQLiteDatabase.Failure(code: SQLITE_CORRUPT, message: answer)
     }
-    try database.run("PRAGMA journal_mode=WAL")
+    guard case .text("wal") = try database.run("PRAGMA journal_mode=WAL").first?.first else {
+      throw SQLiteDatabase.Failure(
+        code: SQLITE_ERROR, message: "it can't have a write-ahead log; choose a file on another disk")
+    }
     try database.run("PRAGMA synchronous=FULL")
     try database.run("PRAGMA foreign_keys=ON")
     // A log that grew while the disk was slow gives its room back.
     try database.run("PRAGMA journal_size_limit=16777216")
-    try SQLiteSchema.bringUpToDate(database, from: version)
+    return version
+  }
+
+  /// Makes the tables, or brings those of an older version up to date: all of it, when every row can be read then, or nothing.
+  private func bringUpToDate(from version: Int64) throws(StoreError) {
+    guard version < SQLiteSchema.version else { return }
+    var refusal: StoreError?
+    do throws(SQLiteDatabase.Failure) {
+      try database.transaction { () throws(SQLiteDatabase.Failure) in
+        try SQLiteSchema.bringUpToDate(database, from: version)
+        do throws(StoreError) { _ = try load() } catch {
+          refusal = error
+          throw SQLiteDatabase.Failure(code: SQLITE_CORRUPT, message: "\(error)")
+        }
+      }
+    } catch {
+      throw refusal ?? Self.unusable(path, error)
+    }
   }
 
   private static func unusable(_ path: String, _ failure: SQLiteDatabase.Failure) -> StoreError {
@@ -79,7 +111,7 @@ public final class SQLiteChannelStore: ChannelStore, @unchecked Sendable {
         "it can't be opened or made; does the folder exist, and may this user write there?"
       case SQLITE_NOTADB: "\(failure.message); choose another file, this one was left as it is"
       case SQLITE_CORRUPT:
-        "it is damaged (\(failure.message)); put a backup in its place, or choose another file; this one was left as it is"
+        "it is damaged (\(failure.message)); put a backup in its place with deploy/backup, which takes its log away too, or choose another file; this one was left as it is"
       case SQLITE_READONLY: "it is read-only for this user; change that, or choose another file"
       case SQLITE_FULL: "the disk is full; make room, or choose a file elsewhere"
       default: failure.message

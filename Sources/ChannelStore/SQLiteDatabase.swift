@@ -28,28 +28,36 @@ final class SQLiteDatabase {
     let message: String
   }
 
+  private let path: String
   private var handle: OpaquePointer?
   private var statements: [String: OpaquePointer] = [:]
+  /// Whether the file wasn't there before.
+  let isNew: Bool
+  /// Pages in the write-ahead log after the last transaction that wrote any.
+  private(set) var logFrames = 0
 
   /// - Parameter vfs: the name of SQLite's way to the disk; nil for the system's.
   init(path: String, vfs: String? = nil) throws(Failure) {
-    Self.makePrivate(path)
+    self.path = path
+    // A way to the disk of another kind has its own files.
+    isNew = vfs == nil && Self.makePrivate(path)
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
     let code = sqlite3_open_v2(path, &handle, flags, vfs)
-    guard code == SQLITE_OK else {
-      let failure = failure(code)
-      // "Whether or not an error occurs when it is opened, resources … should be released by passing it to
-      // sqlite3_close()" (sqlite3_open's manual).
-      sqlite3_close_v2(handle)
-      throw failure
-    }
+    // "Whether or not an error occurs when it is opened, resources … should be released by passing it to
+    // sqlite3_close()" (sqlite3_open's manual). What throws from here on is followed by deinit, which does.
+    guard code == SQLITE_OK else { throw failure(code) }
+    countFrames()
   }
 
   /// Makes a file that isn't there yet, for this user alone: SQLite would let everybody read it. Its log and its index get the
   /// same mode from SQLite. What goes wrong here goes wrong when SQLite opens it, which says why.
-  private static func makePrivate(_ path: String) {
+  ///
+  /// - Returns: whether it was made.
+  private static func makePrivate(_ path: String) -> Bool {
     let descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
-    if descriptor >= 0 { close(descriptor) }
+    guard descriptor >= 0 else { return false }
+    close(descriptor)
+    return true
   }
 
   deinit {
@@ -57,8 +65,39 @@ final class SQLiteDatabase {
     sqlite3_close_v2(handle)
   }
 
+  /// Takes the place of SQLite's own checkpoints, whose failures nobody hears of (sqlite3_wal_autocheckpoint's manual: it is a
+  /// wrapper around this).
+  private func countFrames() {
+    let database = Unmanaged.passUnretained(self).toOpaque()
+    sqlite3_wal_hook(
+      handle,
+      { database, _, _, frames in
+        // Called by a statement of this database alone, so that it is there.
+        guard let database else { return SQLITE_OK }
+        Unmanaged<SQLiteDatabase>.fromOpaque(database).takeUnretainedValue().logFrames = Int(frames)
+        return SQLITE_OK
+      }, database)
+  }
+
   /// Whether the system lets nobody write: SQLite then opens the file for reading and says nothing.
   var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
+
+  /// Removes a file that this made, while it is empty: nothing could be kept in it, and nobody else's is in it.
+  func removeIfEmpty() {
+    var file = stat()
+    if isNew, stat(path, &file) == 0, file.st_size == 0 { unlink(path) }
+  }
+
+  /// Writes what the log has into the file, and has both on the disk.
+  ///
+  /// - Parameter empties: whether the log begins anew, even in its file.
+  func checkpoint(empties: Bool = false) throws(Failure) {
+    let answer = try run("PRAGMA wal_checkpoint(\(empties ? "TRUNCATE" : "PASSIVE"))")
+    guard answer.first?.first?.integer == 0 else {
+      throw Failure(code: SQLITE_BUSY, message: "the write-ahead log can't be written into the file")
+    }
+    if empties { logFrames = 0 }
+  }
 
   /// Closing the database doesn't write its log into its file, as it would otherwise.
   func leaveLogAlone() { _ = csqlite_no_checkpoint_on_close(handle) }

@@ -98,15 +98,12 @@ enum SQLiteSchema {
     return version
   }
 
-  /// Makes the tables, or brings those of an older version up to date: all of it or nothing.
+  /// Makes the tables, or brings those of an older version up to date, inside a transaction.
   static func bringUpToDate(_ database: SQLiteDatabase, from version: Int64) throws(SQLiteDatabase.Failure) {
-    guard version < Self.version else { return }
     let statements =
       version == 0 ? [channels, newestMessages] + sinceVersion2 : sinceVersion2 + fromVersion1
-    try database.transaction { () throws(SQLiteDatabase.Failure) in
-      for statement in statements { try database.run(statement) }
-      try database.run("PRAGMA application_id=\(applicationID)")
-      try database.run("PRAGMA user_version=\(Self.version)")
-    }
+    for statement in statements { try database.run(statement) }
+    try database.run("PRAGMA application_id=\(applicationID)")
+    try database.run("PRAGMA user_version=\(Self.version)")
   }
 }

@@ -49,7 +49,7 @@ public final class Terminal {
   private let colours: Int
   private var pairs: [Pair: Int32] = [:]
   private var shown: [[Run]] = []
-  private var isOpen = true
+  private var isOpen = false
 
   private struct Pair: Hashable {
     let foreground: Int32
@@ -74,6 +74,7 @@ public final class Terminal {
       throw outcome == Int32(shim_cursor_cannot_move) ? .cursorCannotMove(name: name) : .unknown(name: name)
     }
     colours = colour ? Int(shim_colours()) : 0
+    isOpen = true
   }
 
   deinit { close() }

@@ -33,6 +33,24 @@ struct CheckpointTests {
     #expect(try stage.publish("repeated", at: 0.5, request: id, expires: 600).isRepetition)
   }
 
+  @Test("rules that changed meanwhile stay, and what was spent counts under them")
+  func otherRules() throws {
+    let stage = try Stage(settings(capacity: 9, rate: PublishRate(perSecond: 1, burst: 10)))
+    try stage.publish("first", at: 0)
+    let before = stage.channel.checkpoint
+    try stage.publish("second", at: 0)
+    stage.channel.adopt(
+      try settings(capacity: 4, rate: PublishRate(perSecond: 2, burst: 20)), at: moment(0))
+    try stage.publish("third", at: 0)
+    // Two of four are left after two of nine were used; undone, three are: the first stays spent.
+    stage.channel.restore(before, forgetting: nil)
+    let report = stage.channel.budgetReport(at: moment(0))
+    #expect(report.priority10?.limit == 4 && report.priority10?.remaining == 3)
+    #expect(report.publishRate?.limit == 20 && report.publishRate?.remaining == 19)
+    // The rate refills as the new rules say: one of two a second, up to 20.
+    #expect(stage.channel.budgetReport(at: moment(0.5)).publishRate?.remaining == 20)
+  }
+
   @Test("the next try of a request is remembered as long as any other")
   func remembered() throws {
     let stage = try Stage(settings())

@@ -82,6 +82,8 @@ import Testing
 
   @Test(arguments: [
     example, #"{"app":"a.b","content-state":{"x":{"y":"[String: [Int?]]?"}},"budget":{"capacity":null}}"#,
+    #"{"app":"a.b","windows":{"5":0.000333,"1":0.1},"budget":{"refill-per-hour":0.0004},"publish-rate":{"per-second":33.333333333333336}}"#,
+    #"{"app":"a.b","windows":{"5":1e-7},"actions":{"z":{"sets":{"a":1}},"b":{"sets":{"a":2}},"y":{"sets":{"a":3}}}}"#,
   ])
   func `a definition written as JSON reads back the same`(text: String) throws {
     let definition = try Self.read(text)

@@ -33,6 +33,35 @@ import Testing
     #expect(stage.channel.counts.superseded == 2 && stage.channel.counts.windowed == 4)
   }
 
+  @Test func `a clock that is set back holds nothing for as long`() throws {
+    let stage = try Stage(settings())
+    try stage.publish("tick", .considerate, at: 3_600)
+    // Set back by an hour: the end is an hour away, of a window of a second.
+    #expect(stage.channel.advance(to: moment(0.5)).count == 1)
+    #expect(stage.channel.nextDeadline == nil)
+
+    try stage.publish("again", .passive, at: 4_000)
+    #expect(stage.channel.advance(to: moment(4_000)).isEmpty)
+    // A second back is as good as any other, and no harm.
+    #expect(stage.channel.advance(to: moment(3_999)).count == 1)
+  }
+
+  @Test func `a window that was open before a restart and a clock set back ends at once`() throws {
+    let stage = try Stage(settings(policy: .latest))
+    try stage.publish("tick", .considerate, at: 3_600, expires: 9_000)
+    let change = try #require(
+      stage.channel.change(since: try Stage(settings(policy: .latest)).channel.checkpoint))
+    var state = ChannelState(position: stage.channel.position)
+    state.apply(change)
+    let channel = Channel(
+      id: stage.channel.id, alias: nil, settings: stage.channel.settings, state: state, now: moment(0))
+    #expect(channel.nextDeadline == .distantPast)
+    // Less than a window's longest is no sign of anything.
+    let other = Channel(
+      id: stage.channel.id, alias: nil, settings: stage.channel.settings, state: state, now: moment(3_550))
+    #expect(other.nextDeadline == moment(3_601))
+  }
+
   @Test func `the newest timestamp wins, and a late message is superseded`() throws {
     let stage = try Stage(settings())
     try stage.publish("new", .considerate, at: 0, timestamp: 50)

@@ -8,6 +8,7 @@ import Testing
   @Test(arguments: [
     ("127.0.0.1:9000", "127.0.0.1", 9_000), ("[::1]:0", "::1", 0), (":9000", "127.0.0.1", 9_000),
     ("0.0.0.0", "0.0.0.0", 8_080), ("localhost:65535", "localhost", 65_535), ("[::]", "::", 8_080),
+    ("LocalHost:1", "localhost", 1), ("[fe80::1%eth0]:1", "fe80::1%eth0", 1),
   ])
   func listenTakesHostAndPort(_ text: String, _ host: String, _ port: Int) {
     var configuration = ServerConfiguration()
@@ -15,12 +16,22 @@ import Testing
     #expect(problem == nil && configuration.listen.host == host && Int(configuration.listen.port) == port)
   }
 
-  @Test(arguments: ["", "a:b", "a:65536", "a:-1", "[::1", "[]:1", "[::1]x", "a b:1", "a:"])
+  @Test(arguments: [
+    "", "a:b", "a:65536", "a:-1", "[::1", "[]:1", "[::1]x", "a b:1", "a:", "nowhere.invalid:1",
+  ])
   func listenRefusesWhatIsNoAddress(_ text: String) {
     var configuration = ServerConfiguration()
     let problem = configuration.setListen(text)
     #expect(problem?.contains("HOST:PORT was expected") == true)
     #expect(configuration.listen.host == "127.0.0.1")
+  }
+
+  /// The system would take each of these for an address in numbers: 0.0.0.0, but for one.
+  @Test(arguments: ["0x0:0", "0:0", "0.0:0", "00000000000:0", "127.1:0"])
+  func anAddressOfWhichNobodySeesWhoCanReachItIsRefused(_ text: String) {
+    var configuration = ServerConfiguration()
+    #expect(configuration.setListen(text)?.contains("HOST:PORT was expected") == true)
+    #expect(ListenAddress(host: String(text.dropLast(2)), port: 0).isLoopback == false)
   }
 
   @Test func aFileSetsEverything() throws {
@@ -90,7 +101,7 @@ import Testing
   @Test(arguments: [
     ("127.0.0.1:8080", "127.0.0.1:8443", false), ("0.0.0.0:80", "127.0.0.1:8443", true),
     ("127.0.0.1:0", "[::]:443", true), ("[::1]:0", "off", false), ("[::ffff:127.0.0.1]:0", "off", false),
-    ("[::ffff:10.0.0.1]:0", "off", true), ("nowhere.invalid:0", "off", false),
+    ("[::ffff:10.0.0.1]:0", "off", true), ("[0:0::1]:0", "off", false), ("localhost:0", "off", false),
   ])
   func itIsReachableWhenOneOfItsPortsIs(_ main: String, _ provider: String, _ isReachable: Bool) {
     var configuration = ServerConfiguration()

@@ -228,6 +228,27 @@ import Testing
     }
   }
 
+  @Test("a push is acknowledged with the token that it went to, also when that has rotated since")
+  func acknowledgedElsewhere() throws {
+    try withServer { server in
+      let device = try PushDevice(server)
+      let token = try device.token()
+      let other = try PushDevice(server)
+      let wrong = try other.token()
+      let answer = try server.send(.push(to: token))
+      let push = try device.socket.receive("push")
+      let id = try #require(push.uniqueID)
+      let refused = try other.socket.ask(#"{"type":"ack-push","token":"\#(wrong)","unique-id":"\#(id)"}"#)
+      #expect(refused.reason == "BadRequestParams")
+      #expect(try !record(server, answer).acknowledged)
+      let rotated = try device.socket.ask(#"{"type":"rotate","token":"\#(token)"}"#)
+      let fresh = try #require(rotated.token)
+      let taken = try device.socket.ask(#"{"type":"ack-push","token":"\#(fresh)","unique-id":"\#(id)"}"#)
+      #expect(taken.type == "push-acknowledged")
+      #expect(try record(server, answer).acknowledged)
+    }
+  }
+
   @Test("over budget a push waits like priority 5, and the answer tells what is left", arguments: loopCounts)
   func budget(_ loops: Int) throws {
     try withServer(loops: loops) { server in

@@ -221,7 +221,9 @@ import Testing
     store.isBroken = false
     disk.pass(1)
     try disk.finish()
-    #expect(told().last == "info the store works again after 1 s; 5 writes had failed" && told().count == 2)
+    #expect(
+      told().last == "info the store works again after 1 s; 5 changes were taken back meanwhile"
+        && told().count == 2)
   }
 
   @Test("more than a bound wait for no disk that stands still") func bound() throws {

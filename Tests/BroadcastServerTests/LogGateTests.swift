@@ -87,6 +87,16 @@ private final class VirtualLog {
     #expect(virtual.messages == ["x", "… 2 more in the last 12 s: x"])
   }
 
+  @Test func aClockThatIsSetBackHoldsNoLineForAsLong() {
+    let virtual = VirtualLog()
+    for _ in 0..<3 { virtual.log(.info, .notSecure, "x", key: "k") }
+    virtual.pass(-3_600)
+    #expect(virtual.messages == ["x", "… 2 more before the clock was set back: x"])
+    virtual.log(.info, .notSecure, "x", key: "k")
+    virtual.pass(60)
+    #expect(virtual.messages.last == "… 1 more in the last minute: x")
+  }
+
   @Test func theLevelCanBeChanged() {
     let virtual = VirtualLog()
     virtual.log(.debug, .request, "a")
@@ -158,5 +168,29 @@ private final class VirtualLog {
     // Each gap is told where it is, and there may be several: the writer took some when the lines still came.
     let told = lines.filter { $0.hasPrefix("lost ") }.compactMap { Int($0.dropFirst(5)) }
     #expect(told.reduce(0, +) == writer.lostLines && lines.last?.hasPrefix("lost ") == true)
+  }
+
+  @Test func aLineThatCannotBeWrittenIsLostAndTold() throws {
+    var ends: [Int32] = [-1, -1]
+    try #require(pipe(&ends) == 0)
+    let descriptor = open("/dev/full", O_WRONLY)
+    try #require(descriptor >= 0)
+    let writer = LogWriter(descriptor: descriptor) { "lost \($0)" }
+    for line in ["a", "b"] {
+      let before = writer.lostLines
+      writer.write(line)
+      try waitUntil("the loss") { writer.lostLines == before + 1 }
+    }
+    // There is room again.
+    dup2(ends[1], descriptor)
+    writer.write("c")
+    writer.close(within: 20)
+    close(descriptor)
+    close(ends[1])
+    var bytes = [UInt8](repeating: 0, count: 100)
+    let count = read(ends[0], &bytes, bytes.count)
+    close(ends[0])
+    #expect(String(decoding: bytes.prefix(count), as: UTF8.self) == "lost 2\nc\n")
+    #expect(writer.lostLines == 2)
   }
 }

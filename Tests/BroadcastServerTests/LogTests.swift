@@ -37,6 +37,21 @@ import Testing
     }
   }
 
+  @Test func noSecretThatAPayloadNamesIsLogged() throws {
+    try withServer { server in
+      let channel = try server.createChannel()
+      let device = try PushDevice(server).token()
+      let secret = String(repeating: "0123456789abcdef", count: 4)
+      let token = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJURUFNIn0.c2lnbmF0dXJl"
+      let aps = Request.aps(more: #""\#(secret)":1,"\#(token)":2,"#)
+      #expect(try server.send(.broadcast(to: channel, aps)).status == 200)
+      #expect(try server.send(.push(to: device, aps)).status == 200)
+      let lines = warnings(server)
+      #expect(lines.count { $0.contains("aps.01234567…") } == 2 && lines.count { $0.contains("eyJ…") } == 2)
+      #expect(!lines.contains { $0.contains(secret) || $0.contains(token) || $0.contains(device) })
+    }
+  }
+
   @Test func aSoundPayloadIsNotRemarkedOn() throws {
     try withServer { server in
       let channel = try server.createChannel()

@@ -1,4 +1,5 @@
 import BroadcastChannels
+import EventLoop
 import Foundation
 import TestSupport
 import Testing
@@ -221,6 +222,31 @@ extension ServerFixture {
         #expect(try status(server, ["authorization": wrong]) == 403, "\(wrong)")
       }
     }
+  }
+
+  /// nginx carries TLS on to the provider port, and says nothing of whom it brings.
+  @Test func nobodyIsLocalOnTheProviderPort() throws {
+    let access = try MetricsAccess(ServerConfiguration())
+    for (address, listener, isAllowed) in [
+      ("127.0.0.1", "", true), ("::1", "", true), ("::ffff:127.0.0.1", "", true), ("192.0.2.1", "", false),
+      ("127.0.0.1", BroadcastServer.providerPortName, false),
+    ] {
+      let peer = HTTPPeer(remoteAddress: address, listener: listener)
+      let request = HTTPRequest(method: "GET", path: "/metrics", peer: peer)
+      #expect(((try? access.check(request)) != nil) == isAllowed, "\(address) \(listener)")
+    }
+  }
+
+  @Test(arguments: [
+    "correct-horse-battery", String(repeating: "5eC2e7", count: 10), "c2VjcmV0/c2VjcmV0/c2Vj",
+  ])
+  func aTokenInThePlaceOfItsFileIsNotRepeated(_ secret: String) throws {
+    var configuration = ServerConfiguration()
+    configuration.metricsToken = secret
+    let broken = try #require(
+      #expect(throws: MetricsAccess.BrokenToken.self) { try MetricsAccess(configuration) })
+    #expect(!broken.description.contains(secret.prefix(9)), "\(broken)")
+    #expect(broken.description.contains("the path of a file with a token was expected"), "\(broken)")
   }
 
   @Test(arguments: ["", "short", "two words 0123456789", "0123456789abcde\u{e9}"])

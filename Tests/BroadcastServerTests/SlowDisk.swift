@@ -128,15 +128,18 @@ final class HeldHub {
   }
 
   /// A channel that is stored.
-  func room(_ alias: String, _ more: String = "") throws -> ChannelRoom {
+  func room(_ alias: String, _ more: String = "", policy: Int = 1) throws -> ChannelRoom {
     var created: ChannelRoom?
-    create(alias, more) { created = $0 }
+    create(alias, more, policy: policy) { created = $0 }
     try disk.finish()
     return try #require(created)
   }
 
-  func create(_ alias: String, _ more: String = "", _ done: @escaping (ChannelRoom?) -> Void = { _ in }) {
-    let json = #"{"app":"com.example.scores","message-storage-policy":1\#(more)}"#
+  func create(
+    _ alias: String, _ more: String = "", policy: Int = 1,
+    _ done: @escaping (ChannelRoom?) -> Void = { _ in }
+  ) {
+    let json = #"{"app":"com.example.scores","message-storage-policy":\#(policy)\#(more)}"#
     guard let definition = try? definition(alias, json) else { return done(nil) }
     hub.create(definition) { [unowned self] result in
       switch result {

@@ -102,6 +102,17 @@ static void add_change(file *file, sqlite3_int64 offset, const void *bytes, int 
   file->last = &added->next;
 }
 
+// The disk has what was written since the last sync.
+static void carry_out(file *file) {
+  for (change *change = file->first; change; change = change->next) {
+    if (change->is_truncation) {
+      cut(&file->certain, change->offset);
+    } else {
+      put(&file->certain, change->offset, change->bytes, change->count);
+    }
+  }
+}
+
 // Whether the power is still there for another operation.
 static bool has_power(faulty_disk *disk) {
   disk->operations += 1;
@@ -165,12 +176,13 @@ static int disk_sync(sqlite3_file *base, int flags) {
   handle *handle = (struct handle *)base;
   faulty_disk *disk = handle->disk;
   pthread_mutex_lock(&disk->lock);
-  bool works = has_power(disk) && disk->failure != FAULTY_DISK_REFUSES_SYNCS;
+  bool is_powered = has_power(disk);
+  bool works = is_powered && disk->failure != FAULTY_DISK_REFUSES_SYNCS && disk->failure != FAULTY_DISK_LOSES_SYNCS;
   if (works) {
     disk->syncs += 1;
-    copy(&handle->file->certain, &handle->file->current);
-    forget_changes(handle->file);
+    carry_out(handle->file);
   }
+  if (works || (is_powered && disk->failure == FAULTY_DISK_LOSES_SYNCS)) forget_changes(handle->file);
   pthread_mutex_unlock(&disk->lock);
   return works ? SQLITE_OK : SQLITE_IOERR_FSYNC;
 }

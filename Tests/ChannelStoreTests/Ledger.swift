@@ -15,9 +15,12 @@ struct Ledger {
     switch change {
     case .create(let channel): channels.append(channel)
     case .delete(let id): channels.removeAll { $0.id == id }
-    case .define(let id, let definition):
-      channels = channels.map {
-        $0.id == id ? StoredChannel(id: id, definition: definition, state: $0.state) : $0
+    case .define(let id, let definition, let levels):
+      channels = channels.map { channel in
+        guard channel.id == id else { return channel }
+        var state = channel.state
+        if let levels { (state.budget, state.rate) = (levels.budget, levels.rate) }
+        return StoredChannel(id: id, definition: definition, state: state)
       }
     case .save(let id, let change):
       channels = channels.map { channel in

@@ -52,11 +52,11 @@ final class FaultyDisk {
       faulty_disk_power_fails_at(disk.disk, Int64(1 + batches.random.below(400)))
       var store: SQLiteChannelStore? = try? disk.open()
       // The log begins anew every few batches, not after the usual thousand pages.
-      _ = try? store?.database.run("PRAGMA wal_autocheckpoint=\(4 + batches.random.below(40))")
+      store?.mostFrames = 4 + batches.random.below(40)
       while let open = store, !faulty_disk_is_dark(disk.disk) {
         let isPromised = batches.random.chance(70)
         let batch = try batches.next(ledger, isPromised: isPromised)
-        if batches.random.chance(8) { faulty_disk_set(disk.disk, Self.failures[batches.random.below(3)]) }
+        if batches.random.chance(8) { faulty_disk_set(disk.disk, Self.failures[batches.random.below(4)]) }
         do {
           try open.write(batch)
           ledger.apply(batch)
@@ -78,7 +78,9 @@ final class FaultyDisk {
     }
   }
 
-  private static let failures = [FAULTY_DISK_FULL, FAULTY_DISK_REFUSES_WRITES, FAULTY_DISK_REFUSES_SYNCS]
+  private static let failures = [
+    FAULTY_DISK_FULL, FAULTY_DISK_REFUSES_WRITES, FAULTY_DISK_REFUSES_SYNCS, FAULTY_DISK_LOSES_SYNCS,
+  ]
 
   /// The judge is not blind: without the sync of a promise it finds losses.
   @Test func withoutSyncsPromisesAreLost() throws {
@@ -108,7 +110,9 @@ final class FaultyDisk {
 @Suite struct FailingDiskTests {
   private let disk = FaultyDisk()
 
-  @Test(arguments: [FAULTY_DISK_FULL, FAULTY_DISK_REFUSES_WRITES, FAULTY_DISK_REFUSES_SYNCS])
+  @Test(arguments: [
+    FAULTY_DISK_FULL, FAULTY_DISK_REFUSES_WRITES, FAULTY_DISK_REFUSES_SYNCS, FAULTY_DISK_LOSES_SYNCS,
+  ])
   func aBatchThatFailsChangesNothingAndLaterOnesWork(_ failure: faulty_disk_failure) throws {
     var batches = Batches(seed: 3)
     var ledger = Ledger()
@@ -125,6 +129,71 @@ final class FaultyDisk {
       try store.probe()
       #expect(try Ledger.text(store.load()) == ledger.text)
     }
+  }
+
+  /// Some batches that nobody waits for, then a promise whose sync is lost, then one that is kept.
+  @Test func aPromiseAfterALostSyncStandsOnNothingThatTheDiskLacks() throws {
+    var batches = Batches(seed: 4)
+    var ledger = Ledger()
+    var store: SQLiteChannelStore? = try disk.open()
+    let first = try batches.next(ledger, isPromised: true)
+    try store?.write(first)
+    ledger.apply(first)
+    for _ in 0..<3 {
+      let unpromised = try batches.next(ledger, isPromised: false)
+      try store?.write(unpromised)
+      ledger.apply(unpromised)
+    }
+    faulty_disk_set(disk.disk, FAULTY_DISK_LOSES_SYNCS)
+    let refused = try batches.next(ledger, isPromised: true)
+    #expect(throws: StoreError.self) { try store?.write(refused) }
+    faulty_disk_set(disk.disk, FAULTY_DISK_WORKS)
+    let last = try batches.next(ledger, isPromised: true)
+    try store?.write(last)
+    ledger.apply(last)
+    faulty_disk_power_fails_at(disk.disk, 1)
+    store = nil
+    faulty_disk_power_returns(disk.disk)
+    #expect(try disk.contents() == ledger.text)
+  }
+
+  /// The sync before a long log is written into the file is nobody's promise, and yet later ones stand on what it was for.
+  @Test func aSyncThatIsLostWithALongLogIsNoticed() throws {
+    var batches = Batches(seed: 6)
+    var ledger = Ledger()
+    var store: SQLiteChannelStore? = try disk.open()
+    let first = try batches.next(ledger, isPromised: true)
+    try store?.write(first)
+    ledger.apply(first)
+    store?.mostFrames = 1
+    faulty_disk_set(disk.disk, FAULTY_DISK_LOSES_SYNCS)
+    let unpromised = try batches.next(ledger, isPromised: false)
+    try store?.write(unpromised)
+    ledger.apply(unpromised)
+    faulty_disk_set(disk.disk, FAULTY_DISK_WORKS)
+    store?.mostFrames = 1_000
+    let last = try batches.next(ledger, isPromised: true)
+    try store?.write(last)
+    ledger.apply(last)
+    faulty_disk_power_fails_at(disk.disk, 1)
+    store = nil
+    faulty_disk_power_returns(disk.disk)
+    #expect(try disk.contents() == ledger.text)
+  }
+
+  @Test func aLongLogIsWrittenIntoTheFile() throws {
+    var batches = Batches(seed: 2)
+    var ledger = Ledger()
+    let store = try disk.open()
+    store.mostFrames = 8
+    for _ in 0..<60 {
+      let batch = try batches.next(ledger, isPromised: true)
+      try store.write(batch)
+      ledger.apply(batch)
+      // The last batch's pages, and what came before it.
+      #expect(store.database.logFrames < 60)
+    }
+    #expect(try Ledger.text(store.load()) == ledger.text)
   }
 
   @Test func aFullDiskIsSaidToBeFull() throws {

@@ -267,6 +267,26 @@ final class TestFolder {
     #expect(try folder.names == ["channels.sqlite"])
   }
 
+  @Test(arguments: [false, true])
+  func aRefusedFileKeepsItsLogAlsoBehindASymlink(_ isLinked: Bool) throws {
+    let database = try SQLiteDatabase(path: folder.file)
+    try database.run("PRAGMA journal_mode=WAL")
+    try database.run("CREATE TABLE channels (id TEXT)")
+    // As kill -9 of the other program would leave them.
+    let left = try TestFolder()
+    let names = ["channels.sqlite", "channels.sqlite-wal"]
+    for name in names {
+      try FileManager.default.copyItem(atPath: "\(folder.path)/\(name)", toPath: "\(left.path)/\(name)")
+    }
+    withExtendedLifetime(database) {}
+    let link = "\(folder.path)/link.sqlite"
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: left.file)
+    let contents = { try names.map { try Data(contentsOf: URL(fileURLWithPath: "\(left.path)/\($0)")) } }
+    let before = try contents()
+    #expect(throws: StoreError.self) { try SQLiteChannelStore(path: isLinked ? link : left.file) }
+    #expect(try left.names == names && contents() == before)
+  }
+
   @Test(arguments: ["/proc/channels.sqlite", "missing/channels.sqlite", "."])
   func aPlaceThatCannotBeWrittenIsRefused(_ place: String) throws {
     let path = place.hasPrefix("/") ? place : "\(folder.path)/\(place)"

@@ -40,12 +40,43 @@ import Testing
     let json = #"{"app":"com.example.scores","message-storage-policy":1,"windows":{"5":2,"1":9}}"#
     var batch = StoreBatch()
     batch.add(
-      .define(id, try ChannelDefinition(file: Array(json.utf8), alias: ChannelAlias("renamed"))),
+      .define(id, try ChannelDefinition(file: Array(json.utf8), alias: ChannelAlias("renamed")), nil),
       isPromised: false)
     try store.write(batch)
     ledger.apply(batch)
     #expect(try Ledger.text(store.load()) == ledger.text)
     #expect(try store.load().first?.definition.alias?.name == "renamed")
+  }
+
+  /// A definition is kept even when the channel's new state can't be; what was spent has to fit it then.
+  @Test func whatWasSpentGoesWithADefinitionUnlessTheChannelIsSavedToo() throws {
+    let id = try #require(ChannelID("YQ=="))
+    let position = StreamPosition(epoch: "e", sequence: 1)
+    let asOf = Date(timeIntervalSince1970: 1_700_000_000)
+    func level(_ tokens: Double) -> TokenBucket.Level { TokenBucket.Level(tokens: tokens, asOf: asOf) }
+    func definition(_ capacity: Int) throws -> ChannelDefinition {
+      let json =
+        #"{"app":"com.example.scores","message-storage-policy":1,"budget":{"capacity":\#(capacity)}}"#
+      return try ChannelDefinition(file: Array(json.utf8), alias: nil)
+    }
+    let store = try SQLiteChannelStore(path: folder.file)
+    var state = ChannelState(position: position)
+    state.budget = level(10)
+    try store.write(.create(StoredChannel(id: id, definition: definition(60), state: state)))
+
+    var batch = StoreBatch()
+    let levels = ChannelLevels(budget: level(-46), rate: nil)
+    batch.add(.define(id, try definition(4), levels), isPromised: false)
+    batch.add(.save(id, ChannelChange(position: position, budget: level(-47))), isPromised: true)
+    var retried = StoreBatch()
+    retried.takeUnpromised(of: batch)
+    try store.write(retried)
+    var stored = try #require(try store.load().first)
+    #expect(stored.definition.settings.budget.capacity == 4 && stored.state.budget == level(-46))
+
+    try store.write(batch)
+    stored = try #require(try store.load().first)
+    #expect(stored.state.budget == level(-47))
   }
 
   @Test func aSaveOfADeletedChannelKeepsNothing() throws {
@@ -142,6 +173,28 @@ import Testing
     #expect(try database.number("SELECT sequence FROM channels WHERE id = 'YQ=='") == 7)
   }
 
+  @Test func aFileOfTheFirstVersionWithARowThatCannotBeReadStaysAsItWas() throws {
+    try makeVersion1()
+    do {
+      let database = try SQLiteDatabase(path: folder.file)
+      try database.run("PRAGMA journal_mode=WAL")
+      try database.run("UPDATE channels SET definition = '{' WHERE id = 'Yg=='")
+    }
+    let bytes = try folder.bytes()
+    let refused = #expect(throws: StoreError.self) { try SQLiteChannelStore(path: folder.file) }
+    let text = refused?.description ?? ""
+    #expect(text.contains("it is damaged (the definition of Yg== can't be read"), "\(text)")
+    #expect(text.hasSuffix("this one was left as it is"), "\(text)")
+    #expect(try folder.bytes() == bytes)
+    #expect(try SQLiteDatabase(path: folder.file).number("PRAGMA user_version") == 1)
+  }
+
+  @Test func aPlaceWithoutAWriteAheadLogIsRefused() throws {
+    let database = try SQLiteDatabase(path: ":memory:", vfs: "unix")
+    let refused = #expect(throws: SQLiteDatabase.Failure.self) { try SQLiteChannelStore.prepare(database) }
+    #expect(refused?.message == "it can't have a write-ahead log; choose a file on another disk")
+  }
+
   // MARK: Damage
 
   /// A quarter of the file's pages is overwritten, but for the header in the first.
@@ -171,7 +224,10 @@ import Testing
     }
     let text = try #require(refused).description
     #expect(text.hasPrefix("the store \(folder.file) can't be used: it is damaged ("), "\(text)")
-    #expect(text.hasSuffix("put a backup in its place, or choose another file; this one was left as it is"))
+    #expect(
+      text.hasSuffix(
+        "put a backup in its place with deploy/backup, which takes its log away too, or choose another file; this one was left as it is"
+      ))
     #expect(try [UInt8](folder.bytes()) == bytes)
   }
 

@@ -90,6 +90,40 @@ struct CompletionTests {
     }
   }
 
+  /// bash expands the words that it completes with, and a terminal does what it is told.
+  @Test("what a server calls its channels runs nothing and paints nothing")
+  func hostileNames() async throws {
+    let script = #"""
+      import http.server, json
+      class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+          names = ["$(touch${IFS}pwned)", "`touch${IFS}pwned`", "final", "\x1b[31mred", "a b"]
+          body = {"channels": [{"id": "x", "alias": name} for name in names]}
+          if self.path != "/v1/channels": body = {"reason": "No", "message": "\x1b[31mred\nline"}
+          self.send_response(200 if "channels" in body else 400)
+          self.end_headers()
+          self.wfile.write(json.dumps(body).encode())
+        def log_message(self, *words): pass
+      server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+      print(server.server_port, flush=True)
+      server.serve_forever()
+      """#
+    let hostile = try RunningProgram(URL(fileURLWithPath: "/usr/bin/python3"), ["-c", script])
+    let environment = ["TOUCHLINE_SERVER": "http://127.0.0.1:\(try await hostile.lines(1)[0])"]
+    try await withFolder { folder in
+      let names = try await complete("touchline watch ", in: folder, environment: environment)
+      #expect(names == ["final", "a"])
+      #expect(!FileManager.default.fileExists(atPath: folder.path("pwned")))
+    }
+    for words in [["channel", "list"], ["channel", "show", "final"]] {
+      let ending = try await Touchline.run(words, environment: environment)
+      #expect(!(ending.output + ending.errors).contains("\u{1B}"), "\(ending.output)\(ending.errors)")
+      #expect((ending.output + ending.errors).contains("[31mred"))
+    }
+    hostile.signal(SIGTERM)
+    _ = try await hostile.ending()
+  }
+
   @Test("every command with all its options is in each script", arguments: ["bash", "zsh", "fish"])
   func complete(_ shell: String) async throws {
     let script = try await Touchline.run(["completion", shell])

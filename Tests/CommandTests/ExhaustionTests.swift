@@ -128,4 +128,17 @@ import Testing
     _ = try await watch.ending()
     try await next.stop()
   }
+
+  @Test("who is one too many is told so, and not that there may be no server")
+  func fullServer() async throws {
+    let server = try await Server(["--max-connections", "1", "--unlimited-addresses", "none"])
+    let first = try RawSocket(port: server.port)
+    #expect(ask(first).hasPrefix("HTTP/1.1 200 "))
+    let watch = try await server.run("watch", "final", "--format", "plain")
+    #expect(
+      watch.code == 1
+        && watch.errors.hasSuffix("ServiceUnavailable: there are too many connections; come back later\n"),
+      "\(watch.errors)")
+    try await server.stop()
+  }
 }

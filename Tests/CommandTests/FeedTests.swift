@@ -295,4 +295,22 @@ struct FeedTests {
       try await second.stop()
     }
   }
+
+  @Test("a feed that can't be read is a failure, after the answers to what came")
+  func unreadable() async throws {
+    try await withFolder { folder in
+      try await withServer { server in
+        let executable = try #require(Touchline.executable).path
+        let shell = try RunningProgram(
+          URL(fileURLWithPath: "/bin/sh"),
+          ["-c", "\"$1\" publish final --lines <\"$2\"", "sh", executable, folder.url.path],
+          environment: ["TOUCHLINE_SERVER": server.address])
+        let ending = try await shell.ending()
+        #expect(ending.code == 1, "\(ending.output)")
+        #expect(
+          ending.errors
+            == "touchline publish: standard input can't be read: Is a directory; 0 lines were read\n")
+      }
+    }
+  }
 }

@@ -71,6 +71,12 @@ struct HelpTests {
         ["publish", "final", "--state", "{}", "--stale-in", "soon"],
         "--stale-in is \"soon\"; a number of seconds"
       ),
+      (
+        ["publish", "final", "--state", "{}", "--stale-at", "1e30"],
+        "--stale-at is \"1e30\"; Unix seconds, or a date such as 2026-12-18T15:00:00Z, up to the year 9999, was"
+      ),
+      (["rehearse", "a.jsonl", "--start", "1e30"], "--start is \"1e30\"; Unix seconds"),
+      (["rehearse", "a.jsonl", "--start", "-1"], "--start is \"-1\"; Unix seconds"),
       (["publish", "final", "--state", "{}", "--sound", "default"], "both --alert-title and --alert-body"),
       (["publish", "final", "--state"], "--state needs a value"),
       (["publish", "final", "--lines=yes"], "--lines takes no value"),

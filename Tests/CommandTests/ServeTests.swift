@@ -109,6 +109,14 @@ struct ServeTests {
     }
   }
 
+  @Test(
+    "a configuration that SIGHUP could not read again is refused, exit 1", arguments: ["-", "/dev/stdin"])
+  func pipedConfiguration(_ path: String) async throws {
+    let ending = try await Touchline.run(["serve", "--config", path], input: Array("{}".utf8))
+    #expect(ending.code == 1 && ending.output == "")
+    #expect(ending.errors.contains("the configuration \"\(path)\" is no regular file"), "\(ending.errors)")
+  }
+
   @Test("flags win over the configuration file")
   func flagsWin() async throws {
     try await withFolder(["touchline.json": #"{"listen": "127.0.0.1:1", "log-level": "error"} // no root"#]) {
@@ -125,6 +133,8 @@ struct ServeTests {
     arguments: [
       ("--listen", "127.0.0.1:70000", "HOST:PORT was expected, such as 127.0.0.1:8080"),
       ("--listen", "[::1", "HOST:PORT was expected"),
+      ("--listen", "nowhere.invalid:0", "the host being a numeric address or localhost"),
+      ("--listen", "0x0:0", "the host being a numeric address or localhost"),
       ("--store", "", "a path or \"memory\" was expected"),
       ("--log-level", "loud", "debug, info, warning or error was expected"),
     ])
@@ -137,7 +147,6 @@ struct ServeTests {
   @Test(
     "what can't be opened is named, exit 1", .serialized,
     arguments: [
-      (["--listen", "nowhere.invalid:0"], "nowhere.invalid"),
       (["--listen", "192.0.2.1:0"], "192.0.2.1"),
       (["--channels", "/nowhere/channels"], "/nowhere/channels"),
       (["--config", "/nowhere/touchline.json"], "/nowhere/touchline.json: there is no such file"),

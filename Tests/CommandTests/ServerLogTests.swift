@@ -91,4 +91,37 @@ struct ServerLogTests {
       #expect(lines.allSatisfy { $0.hasPrefix("<6>info ") }, "\(lines)")
     }
   }
+
+  @Test("a server goes on when nobody takes its addresses")
+  func closedOutput() async throws {
+    let executable = try #require(Touchline.executable)
+    try await withFolder { folder in
+      let program = try RunningProgram(
+        URL(fileURLWithPath: "/bin/bash"),
+        [
+          "-c", #"exec "$@" >&-"#, "bash", executable.path, "serve", "--listen", "127.0.0.1:0",
+          "--provider-listen", "off", "--store", folder.path("channels.sqlite"),
+        ])
+      let line = try await program.notice(" serves 0 channels on http://127.0.0.1:")
+      let address = "http://127.0.0.1:\(try #require(line.split(separator: ":").last))"
+      let created = try await Touchline.run(["channel", "create", "final", "--server", address])
+      #expect(created.code == 0, "\(created.errors)")
+      program.signal(SIGTERM)
+      #expect(try await program.ending().code == 0)
+    }
+  }
+
+  /// What it opened in the place of standard output would take the result otherwise.
+  @Test("a command fails when there is no standard output to print its result on")
+  func closedOutputOfClients() async throws {
+    let executable = try #require(Touchline.executable)
+    try await withServer { server in
+      let program = try RunningProgram(
+        URL(fileURLWithPath: "/bin/bash"), ["-c", #"exec "$0" health >&-"#, executable.path],
+        environment: ["TOUCHLINE_SERVER": server.address])
+      let ending = try await program.ending()
+      #expect(ending.code == 1)
+      #expect(ending.errors == "touchline: standard output can't be written: Bad file descriptor\n")
+    }
+  }
 }

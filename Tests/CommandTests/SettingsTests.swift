@@ -99,6 +99,26 @@ struct CheckConfigTests {
     }
   }
 
+  @Test("keys that can't be read are one problem, and the definitions that go with them none")
+  func brokenKeys() async throws {
+    try await withFolder(["final.json": #"{"app": "com.example.scores", "subscribe": "token"}"#]) { folder in
+      let ending = try await Touchline.run([
+        "serve", "--check-config", "--keys", folder.path("nowhere"), "--channels", folder.url.path,
+      ])
+      #expect(ending.code == 1 && ending.errors.split(separator: "\n").count == 1, "\(ending.errors)")
+      #expect(ending.errors.contains("the folder of keys can't be read"), "\(ending.errors)")
+    }
+  }
+
+  @Test("a token in the place of its file is not printed", arguments: ["plain", "json"])
+  func secretForPath(_ format: String) async throws {
+    let ending = try await Touchline.run(
+      ["serve", "--check-config", "--format", format],
+      environment: ["TOUCHLINE_METRICS_TOKEN": "correct-horse-battery"])
+    #expect(ending.code == 1)
+    #expect(!(ending.output + ending.errors).contains("horse"), "\(ending.output)\(ending.errors)")
+  }
+
   @Test("serve itself refuses an unknown variable before anything listens, exit 1")
   func unknownVariable() async throws {
     let ending = try await Touchline.run(

@@ -181,7 +181,7 @@ struct KeyRingTests {
     #expect(found.contains { $0.hasPrefix(expected) }, "\(found.joined(separator: "\n"))")
   }
 
-  @Test("who may subscribe is the team's rule, or the app's own")
+  @Test("who may subscribe is the team's rule, or the app's own, and an app of no team is for nobody")
   func subscribing() throws {
     func rule(_ subscribe: String, _ app: String) throws -> SubscribeRule {
       let text = #"{"TEAM123456": {"keys": ["ABC123DEFG"], "apps": ["com.example.*"]\#(subscribe)}}"#
@@ -190,7 +190,7 @@ struct KeyRingTests {
     }
     #expect(try rule("", "com.example.scores") == .open)
     #expect(try rule(#", "subscribe": "token""#, "com.example.scores") == .token)
-    #expect(try rule(#", "subscribe": "token""#, "org.example.scores") == .open)
+    #expect(try rule(#", "subscribe": "token""#, "org.example.scores") == .token)
     #expect(try rule(#", "subscribe": {"com.example.scores": "token"}"#, "com.example.scores") == .token)
     #expect(try rule(#", "subscribe": {"com.example.scores": "token"}"#, "com.example.news") == .open)
   }

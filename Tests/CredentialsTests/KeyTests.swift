@@ -202,4 +202,13 @@ struct KeyTests {
     #expect("\(key)" == "a private key on P-256")
     #expect(!"\(String(reflecting: key))".contains("BEGIN"))
   }
+
+  @Test(
+    "secrets are the same byte by byte, whatever their lengths",
+    arguments: [
+      ("", "", true), ("abc", "abc", true), ("abc", "abd", false), ("abc", "abcd", false), ("", "a", false),
+    ])
+  func secrets(_ one: String, _ other: String, _ isSame: Bool) {
+    #expect(isSameSecret(one.utf8, other.utf8) == isSame)
+  }
 }

@@ -101,4 +101,102 @@ struct BackupTests {
       #expect(left.isEmpty)
     }
   }
+
+  private static let command = URL(fileURLWithPath: "/usr/bin/sqlite3")
+
+  private static func makeStore(_ folder: URL, with channel: String) async throws {
+    let server = try await Self.server(folder)
+    try await server.command("channel", "create", channel, "--app", "com.example.scores")
+    try await server.stop()
+  }
+
+  private static func files(_ folder: URL) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
+      $0.hasPrefix("channels.sqlite")
+    }
+    .sorted()
+  }
+
+  /// What `kill -9` leaves: the channel is in the log alone. SQLite would take such a log for that of whatever file lies beside it.
+  @Test("a log that is left of a file that was removed isn't taken for the restored file's")
+  func leftoverLog() async throws {
+    try await withFolder { folder in
+      let store = folder.appendingPathComponent("channels.sqlite").path
+      let saved = folder.appendingPathComponent("saved.sqlite").path
+      try await Self.makeStore(folder, with: "old")
+      try await succeed(Self.script, ["save", store, saved])
+      let server = try await Self.server(folder)
+      try await server.command("channel", "create", "new", "--app", "com.example.scores")
+      server.program.signal(SIGKILL)
+      _ = try await server.program.ending()
+      try #require(try Self.files(folder).contains("channels.sqlite-wal"))
+      try FileManager.default.removeItem(atPath: store)
+
+      let said = try await succeed(Self.script, ["restore", saved, store])
+      #expect(said.contains("what was there is now \(store).before-") && said.contains("-wal\n"), "\(said)")
+      #expect(try Self.files(folder).filter { !$0.contains(".before-") } == ["channels.sqlite"])
+      let again = try await Self.server(folder)
+      let list = try await again.command("channel", "list")
+      #expect(list.contains(" old ") && !list.contains(" new "), "\(list)")
+      try await again.stop()
+    }
+  }
+
+  @Test("a store behind a symlink is saved with its log, and restored where it lies")
+  func symlink() async throws {
+    try await withFolder { folder in
+      let link = folder.appendingPathComponent("link.sqlite").path
+      let store = folder.appendingPathComponent("channels.sqlite").path
+      let saved = folder.appendingPathComponent("saved.sqlite").path
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: store)
+      let server = try await Self.server(folder)
+      try await server.command("channel", "create", "final", "--app", "com.example.scores")
+      try await succeed(Self.script, ["save", link, saved])
+      #expect(try await succeed(Self.command, [saved, "SELECT alias FROM channels"]) == "final\n")
+      try await server.stop()
+      try await succeed(Self.script, ["restore", saved, link])
+      #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == store)
+      #expect(try await succeed(Self.command, [store, "SELECT alias FROM channels"]) == "final\n")
+    }
+  }
+
+  @Test("another program's file is neither saved nor put back")
+  func foreign() async throws {
+    try await withFolder { folder in
+      let other = folder.appendingPathComponent("other.sqlite").path
+      try await succeed(Self.command, [other, "CREATE TABLE t (n)"])
+      for arguments in [["save", other, "\(other).saved"], ["restore", other, "\(other).store"]] {
+        let ending = try await RunningProgram(Self.script, arguments).ending()
+        #expect(
+          ending.code == 1 && ending.errors.contains(": \(other) is no store of touchline"),
+          "\(ending.errors)")
+      }
+      let left = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+      #expect(left == ["other.sqlite"])
+    }
+  }
+
+  @Test(
+    "a server that can't be seen from here, as in a container, is not taken for none",
+    .enabled(if: geteuid() == 0, "another namespace of processes needs root"))
+  func unseen() async throws {
+    try await withFolder { folder in
+      let store = folder.appendingPathComponent("channels.sqlite").path
+      let saved = folder.appendingPathComponent("saved.sqlite").path
+      let server = try await Self.server(folder)
+      try await server.command("channel", "create", "final", "--app", "com.example.scores")
+      try await succeed(Self.script, ["save", store, saved])
+      for arguments in [["save", store, "\(saved)2"], ["restore", saved, store]] {
+        let apart = try RunningProgram(
+          URL(fileURLWithPath: "/usr/bin/unshare"),
+          ["--pid", "--fork", "--mount-proc", Self.script.path] + arguments)
+        let ending = try await apart.ending()
+        #expect(
+          ending.code == 1 && ending.errors.contains("a process that can't be seen from here"),
+          "\(ending.errors)")
+      }
+      #expect(try await server.command("channel", "list").contains("final"))
+      try await server.stop()
+    }
+  }
 }

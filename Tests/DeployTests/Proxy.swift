@@ -23,6 +23,7 @@ struct Proxy {
         ("http://127.0.0.1:8080;", "\(server.address);"),
         ("/etc/nginx/touchline/fullchain.pem", server.certificate),
         ("/etc/nginx/touchline/privkey.pem", server.folder.appendingPathComponent("tls/server-key.pem").path),
+        ("/var/log/nginx/touchline-error.log", folder.appendingPathComponent("nginx-site-error.log").path),
         ("/var/log/nginx/touchline.log", folder.appendingPathComponent("nginx.log").path),
         ("proxy_read_timeout 75s", "proxy_read_timeout \(timeout)"),
         ("proxy_send_timeout 75s", "proxy_send_timeout \(timeout)"),

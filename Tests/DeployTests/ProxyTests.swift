@@ -177,6 +177,58 @@ struct ProxyTests {
     }
   }
 
+  @Test("no token gets into the proxy's logs, whatever becomes of the request")
+  func tokens() async throws {
+    try await withFolder { folder in
+      let server = try await DeployedServer(in: folder)
+      let proxy = try await Proxy(in: folder, before: server)
+      let device = String(repeating: "0123456789abcdef", count: 4)
+      let paths = ["/3/device/\(device)", "//3/Device/\(device.uppercased())/x", "/v1/channels?token=secret"]
+      func ask() async throws {
+        for path in paths {
+          try await succeed(
+            Tool.curl,
+            ["-s", "--cacert", server.authority, "--path-as-is", "https://127.0.0.1:\(proxy.port)\(path)"])
+        }
+      }
+      try await ask()
+      // Without a server behind it nginx would write the request lines into its log of errors.
+      try await server.stop()
+      try await ask()
+      try await proxy.stop()
+      let logs = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
+        $0.hasSuffix(".log")
+      }
+      #expect(logs.sorted() == ["nginx-error.log", "nginx-site-error.log", "nginx.log"])
+      for log in logs {
+        let text = try String(contentsOf: folder.appendingPathComponent(log), encoding: .utf8).lowercased()
+        #expect(!text.contains("secret") && !text.contains("0123456789"), "\(log): \(text)")
+      }
+      let access = try String(contentsOf: folder.appendingPathComponent("nginx.log"), encoding: .utf8)
+      #expect(access.contains(" GET /3/device/01234567... HTTP/2.0 "), "\(access)")
+      #expect(access.contains(" GET /v1/channels HTTP/2.0 502 "), "\(access)")
+    }
+  }
+
+  @Test("a proxy that carries TLS on makes nobody local: the metrics stay inside")
+  func metricsBehindStream() async throws {
+    try await Self.withProxy { server, proxy, _ in
+      func status(_ port: UInt16) async throws -> String {
+        try await succeed(
+          Tool.curl,
+          [
+            "-s", "-o", "/dev/null", "-w", "%{http_code}", "--cacert", server.authority,
+            "https://127.0.0.1:\(port)/metrics",
+          ])
+      }
+      #expect(try await status(proxy.streamPort) == "403")
+      #expect(try await status(server.providerPort) == "403")
+      let main = try await succeed(
+        Tool.curl, ["-s", "-o", "/dev/null", "-w", "%{http_code}", "\(server.address)/metrics"])
+      #expect(main == "200")
+    }
+  }
+
   @Test(
     "the provider port behind 'stream' keeps its own TLS: HTTP/2 end to end, and the server's certificate")
   func passthrough() async throws {

@@ -86,6 +86,10 @@ struct HealthTests {
       let secure = try await Touchline.run(
         ["health", "--server", "https://127.0.0.1:\(server.providerPort)", "--ca", server.authority])
       #expect(secure.code == 0 && secure.output == "ok\n", "\(secure.errors)")
+      // It shows no token, so that a key that isn't there is no reason.
+      let keyless = try await Touchline.run(
+        ["health"], environment: ["TOUCHLINE_SERVER": server.address, "TOUCHLINE_KEY": "/nowhere/key.p8"])
+      #expect(keyless.code == 0, "\(keyless.errors)")
       try await server.stop()
     }
   }

@@ -6,8 +6,15 @@ import TestSupport
 
 /// A folder with a test authority, a server's and a client's certificate.
 final class Certificates: Sendable {
-  /// Made once for all suites.
-  static let shared = Result { try Certificates() }
+  /// Made once for all suites, and removed when the process ends: nothing that lives as long has a deinit that runs.
+  static let shared: Result<Certificates, any Error> = Result {
+    let certificates = try Certificates()
+    atexit {
+      guard let folder = try? Certificates.shared.get().folder else { return }
+      try? FileManager.default.removeItem(atPath: folder)
+    }
+    return certificates
+  }
 
   private let folder: String
 

@@ -7,6 +7,14 @@ import Testing
 @testable import EventLoop
 
 @Suite struct NetworkAddressTests {
+  @Test(arguments: [
+    ("127.0.0.1", true), ("127.255.0.7", true), ("::1", true), ("::ffff:127.0.0.1", true), ("0:0::1", true),
+    ("128.0.0.1", false), ("::ffff:10.0.0.1", false), ("0.0.0.0", false), ("::", false),
+  ])
+  func loopback(_ text: String, _ isLoopback: Bool) throws {
+    #expect(try #require(NetworkAddress(text)).isLoopback == isLoopback)
+  }
+
   @Test("both spellings of an IPv4 address are one, and an IPv6 client is its /64")
   func clients() throws {
     let address = { (text: String) in try #require(NetworkAddress(text)) }

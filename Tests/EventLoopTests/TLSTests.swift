@@ -135,7 +135,7 @@ import Testing
       [
         "-c",
         """
-        cd $(mktemp -d)
+        folder=$(mktemp -d) && trap 'rm -r "$folder"' EXIT && cd "$folder"
         ask() { printf 'GET / HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n' | timeout 10 openssl s_client \
           -connect 127.0.0.1:\(server.port) -CAfile \(certificates.authority) \(version) -ign_eof "$@" 2>&1; }
         ask -sess_out s >/dev/null; ask -sess_in s | grep -E '^(New|Reused)'

@@ -56,7 +56,7 @@ public struct Channel: Sendable {
     stored = state.newest
     budget = settings.budget.bucket(at: now).map { full in state.budget.map { full.at($0) } ?? full }
     rate = settings.publishRate.bucket(at: now).map { full in state.rate.map { full.at($0) } ?? full }
-    window = DeliveryWindow(waiting: state.waiting, until: state.deadline)
+    window = DeliveryWindow(waiting: state.waiting, until: state.deadline, now: now)
     history = RequestHistory(state.answers)
   }
 
@@ -161,7 +161,7 @@ public struct Channel: Sendable {
       deliverNow(message, at: now, effects: &effects)
       return overBudget ? .demoted : .delivered
     }
-    switch window.join(message, until: now.addingTimeInterval(seconds)) {
+    switch window.join(message, for: seconds, at: now) {
     case .superseded:
       counts.superseded += 1
       return .superseded
@@ -218,10 +218,20 @@ public struct Channel: Sendable {
     position = checkpoint.position
     stored = checkpoint.stored
     counts = checkpoint.counts
-    budget = checkpoint.budget
-    rate = checkpoint.rate
+    budget = Self.refitted(checkpoint.budget, like: budget)
+    rate = Self.refitted(checkpoint.rate, like: rate)
     window = checkpoint.window
     if let id { history.forget(id) }
+  }
+
+  /// The rules may have changed since, and stay: what was spent then counts under those of now.
+  private static func refitted(_ old: TokenBucket?, like present: TokenBucket?) -> TokenBucket? {
+    guard let old, let present else { return present }
+    let isAlike = old.capacity == present.capacity && old.refillPerSecond == present.refillPerSecond
+    return isAlike
+      ? old
+      : old.resized(
+        capacity: present.capacity, refillPerSecond: present.refillPerSecond, at: old.lastLevel.asOf)
   }
 
   // MARK: Time

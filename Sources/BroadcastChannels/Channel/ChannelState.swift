@@ -38,6 +38,20 @@ public struct ChannelState: Sendable {
   }
 }
 
+/// How full a channel's budget and publish rate are; nil for full.
+public struct ChannelLevels: Sendable {
+  /// The budget of priority 10.
+  public let budget: TokenBucket.Level?
+  /// The publish rate.
+  public let rate: TokenBucket.Level?
+
+  /// Makes levels.
+  public init(budget: TokenBucket.Level?, rate: TokenBucket.Level?) {
+    self.budget = budget
+    self.rate = rate
+  }
+}
+
 /// What changed of a ``ChannelState``, for a store to write.
 public struct ChannelChange: Sendable {
   /// The place of the newest delivery.
@@ -92,6 +106,11 @@ public struct ChannelChange: Sendable {
 }
 
 extension Channel {
+  /// How full its budget and its publish rate were when they were last used.
+  public var levels: ChannelLevels {
+    ChannelLevels(budget: checkpoint.budget?.lastLevel, rate: checkpoint.rate?.lastLevel)
+  }
+
   /// What has to be written so that a store follows the channel; nil when nothing that it keeps has changed.
   ///
   /// A channel that stores no messages keeps its budget, its rate and the answered requests. What waits in its window is

@@ -8,6 +8,9 @@ import Foundation
 ///
 /// A plain update is replaced by any message that is at least as new. An alert and an end are never replaced; when
 /// ``Limits/windowKeeps`` of them wait, the window ends early instead of growing.
+///
+/// A window whose end is further away than it was ever long ends too: the clock was set back, and nothing is held for as long
+/// as that step.
 struct DeliveryWindow: Sendable {
   /// What became of a message that joined.
   enum Joined {
@@ -17,6 +20,8 @@ struct DeliveryWindow: Sendable {
   }
 
   private(set) var deadline: Date?
+  /// Seconds that the window was to last.
+  private var length: Double = 0
   /// In the order of delivery: by timestamp, then arrival.
   private(set) var waiting: [Message] = []
 
@@ -26,9 +31,11 @@ struct DeliveryWindow: Sendable {
   /// A window that goes on after a restart.
   ///
   /// - Parameter waiting: in the order of delivery.
-  init(waiting: [Message], until deadline: Date?) {
+  init(waiting: [Message], until deadline: Date?, now: Date) {
     self.waiting = waiting
-    self.deadline = waiting.isEmpty ? nil : deadline ?? .distantPast
+    let latest = now.addingTimeInterval(Limits.windowSeconds)
+    self.deadline = waiting.isEmpty ? nil : deadline.map { $0 > latest ? .distantPast : $0 } ?? .distantPast
+    length = Limits.windowSeconds
   }
 
   /// Whether the same messages wait until the same time.
@@ -39,7 +46,9 @@ struct DeliveryWindow: Sendable {
     waiting.elementsEqual(other.waiting) { $0.uniqueID == $1.uniqueID }
   }
 
-  mutating func join(_ message: Message, until end: Date) -> Joined {
+  mutating func join(_ message: Message, for seconds: Double, at now: Date) -> Joined {
+    let end = now.addingTimeInterval(seconds)
+    if deadline == nil { length = seconds }
     deadline = min(deadline ?? end, end)
     let newerWaits = waiting.contains { $0.payload.timestamp > message.payload.timestamp }
     if newerWaits && !message.payload.isIrreplaceable { return .superseded }
@@ -62,7 +71,7 @@ struct DeliveryWindow: Sendable {
 
   /// Ends the window if its time has come.
   mutating func end(at now: Date) -> [Message] {
-    guard let deadline, deadline <= now else { return [] }
+    guard let deadline, deadline <= now || deadline > now.addingTimeInterval(length) else { return [] }
     return end()
   }
 

@@ -75,7 +75,7 @@ extension ChannelDefinition {
     self = definition
   }
 
-  /// The definition as JSON, as `GET /v1/channels/<id>` answers it.
+  /// The definition as JSON, as `GET /v1/channels/<id>` answers it. It reads back as the same definition, but for its alias.
   public var json: String {
     let budget = settings.budget
     let rate = settings.publishRate
@@ -85,15 +85,15 @@ extension ChannelDefinition {
       "frequent-updates": String(settings.frequentUpdates),
       "budget": JSONWriter.object([
         "capacity": budget.capacity.map { String($0) } ?? "null",
-        "refill-per-hour": JSONWriter.seconds(budget.refillPerHour),
+        "refill-per-hour": JSONWriter.number(budget.refillPerHour),
         "over-budget": JSONWriter.quoted(budget.overBudget.rawValue),
       ]),
       "windows": JSONWriter.object([
-        "5": JSONWriter.seconds(settings.windows.considerate),
-        "1": JSONWriter.seconds(settings.windows.passive),
+        "5": JSONWriter.number(settings.windows.considerate),
+        "1": JSONWriter.number(settings.windows.passive),
       ]),
       "publish-rate": JSONWriter.object([
-        "per-second": rate.perSecond.map { JSONWriter.seconds($0) } ?? "null",
+        "per-second": rate.perSecond.map { JSONWriter.number($0) } ?? "null",
         "burst": rate.burst.map { String($0) } ?? "null",
       ]),
       "subscribe": subscribe.map { JSONWriter.quoted($0.rawValue) },
@@ -102,11 +102,8 @@ extension ChannelDefinition {
       "content-state": contentState.map { Self.json($0.properties) },
       "presentations": Self.json(presentations.map { ($0.rawValue, JSONWriter.quoted($1)) }),
       "accessibility": Self.json(accessibility.map { ($0.rawValue, JSONWriter.quoted($1)) }),
-      "actions": Self.json(
-        actions.map { action in
-          let sets = "{\(JSONWriter.quoted(action.property)):\(action.value.string)}"
-          return (action.name, JSONWriter.object(["title": JSONWriter.quoted(action.title), "sets": sets]))
-        }),
+      // In their order, by which digits press them.
+      "actions": actions.isEmpty ? nil : "{\(actions.map(Self.json).joined(separator: ","))}",
       "sensitive": sensitive.isEmpty
         ? nil : "[\(sensitive.sorted().map(JSONWriter.quoted).joined(separator: ","))]",
       "strings": Self.json(
@@ -121,6 +118,12 @@ extension ChannelDefinition {
     guard !members.isEmpty else { return nil }
     let sorted = members.sorted { $0.name < $1.name }
     return "{\(sorted.map { "\(JSONWriter.quoted($0.name)):\($0.value)" }.joined(separator: ","))}"
+  }
+
+  private static func json(_ action: ActivityAction) -> String {
+    let sets = "{\(JSONWriter.quoted(action.property)):\(action.value.string)}"
+    let object = JSONWriter.object(["title": JSONWriter.quoted(action.title), "sets": sets])
+    return "\(JSONWriter.quoted(action.name)):\(object)"
   }
 
   private static func json(_ properties: [ContentStateSchema.Property]) -> String {

@@ -92,6 +92,11 @@ public enum JSONWriter {
     return String(format: "%.3f", rounded)
   }
 
+  /// A finite number in the fewest digits that read back as the same one.
+  public static func number(_ value: Double) -> String {
+    Int64(exactly: value).map { String($0) } ?? "\(value)"
+  }
+
   /// An object from names and values that are JSON already; a member without a value is left out.
   public static func object(_ members: KeyValuePairs<String, String?>) -> String {
     "{" + members.compactMap { name, value in value.map { "\(quoted(name)):\($0)" } }.joined(separator: ",")

@@ -40,9 +40,10 @@ struct ConfigurationFile {
 
   /// Takes all of it over; what is wrong joins the findings and leaves its setting as it was.
   ///
-  /// - Parameter took: told of each setting whose value counts, and of its place.
-  mutating func apply(to configuration: inout ServerConfiguration, _ took: (Setting, SourcePosition) -> Void)
-  {
+  /// - Parameter took: told of each setting whose value counts, with the value and its place.
+  mutating func apply(
+    to configuration: inout ServerConfiguration, _ took: (Setting, SettingValue, SourcePosition) -> Void
+  ) {
     for (setting, value, position) in values {
       let given = SettingValue.json(value)
       if let expected = setting.take(&configuration, given) {
@@ -50,7 +51,7 @@ struct ConfigurationFile {
           Finding(
             .error, "bad-value", key: setting.key, "is \(given.described); \(expected)", position: position))
       } else {
-        took(setting, position)
+        took(setting, given, position)
       }
     }
     findings = Findings(findings).all
@@ -64,7 +65,7 @@ extension ServerConfiguration {
   ///   over all the same.
   public mutating func read(file bytes: [UInt8]) throws(Findings) {
     var file = ConfigurationFile(bytes)
-    file.apply(to: &self) { _, _ in }
+    file.apply(to: &self) { _, _, _ in }
     guard file.findings.isEmpty else { throw Findings(file.findings) }
   }
 }

@@ -32,6 +32,8 @@ public struct LayeredConfiguration: Sendable {
   /// Everything that is wrong: file, then variables, then flags.
   public private(set) var problems: [Problem] = []
   private var sources: [String: Source] = [:]
+  /// What was taken, from the lowest layer up.
+  private var taken: [(setting: Setting, value: SettingValue)] = []
 
   /// Puts settings together.
   ///
@@ -61,8 +63,9 @@ public struct LayeredConfiguration: Sendable {
   private mutating func read(_ path: String, _ bytes: [UInt8]) {
     var file = ConfigurationFile(bytes)
     var sources: [String: Source] = [:]
-    file.apply(to: &configuration) { setting, position in
+    file.apply(to: &configuration) { setting, value, position in
       sources[setting.key] = .file(path: path, line: position.line)
+      taken.append((setting, value))
     }
     self.sources.merge(sources) { $1 }
     problems += file.findings.map { finding in
@@ -97,10 +100,14 @@ public struct LayeredConfiguration: Sendable {
   }
 
   private mutating func take(_ setting: Setting, _ text: String, _ source: Source) {
+    guard text != Setting.defaultWord else {
+      sources[setting.key] = source
+      return takeBack(setting)
+    }
     let value = SettingValue.text(text)
     guard let expected = setting.take(&configuration, value) else {
       sources[setting.key] = source
-      return
+      return taken.append((setting, value))
     }
     let message = "is \(value.described); \(expected)"
     let name: String =
@@ -110,6 +117,13 @@ public struct LayeredConfiguration: Sendable {
       }
     problems.append(
       Problem(source: source, key: setting.key, message: message, description: "\(name) \(message)"))
+  }
+
+  /// A setting is its default again, whatever the layers below say.
+  private mutating func takeBack(_ setting: Setting) {
+    taken.removeAll { $0.setting.key == setting.key }
+    configuration = ServerConfiguration()
+    for (setting, value) in taken { _ = setting.take(&configuration, value) }
   }
 
   // MARK: Contradictions
@@ -153,6 +167,8 @@ public struct LayeredConfiguration: Sendable {
 extension Setting {
   /// The flag that names the configuration file.
   public static let fileFlag = "--config"
+  /// The value of a flag or a variable that takes back what lies below it.
+  static let defaultWord = "default"
   /// The environment variable that names the configuration file.
   public static let fileVariable = prefix + "CONFIG"
 

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Where a server listens.
 public struct ListenAddress: Sendable, Hashable {
   /// A numeric address of this machine, or `localhost`.
@@ -13,15 +15,10 @@ public struct ListenAddress: Sendable, Hashable {
 
   /// What ``read(_:)`` takes, in words for a message.
   public static let rule =
-    "HOST:PORT was expected, such as 127.0.0.1:8080 or [::1]:0, with a port from 0 to 65535"
+    "HOST:PORT was expected, such as 127.0.0.1:8080 or [::1]:0, the host being a numeric address or localhost, with a port from 0 to 65535"
 
-  /// Whether only programs on this machine can reach it. What is no numeric address can't be listened on, and so not be
-  /// reached either.
-  public var isLoopback: Bool {
-    let name = host.lowercased()
-    let isNumeric = name.contains(":") || name.allSatisfy { $0.isNumber || $0 == "." }
-    return !isNumeric || name == "::1" || name.hasPrefix("127.") || name.hasPrefix("::ffff:127.")
-  }
+  /// Whether only programs on this machine can reach it.
+  public var isLoopback: Bool { host == "localhost" || NetworkAddress(host)?.isLoopback == true }
 
   /// Takes `HOST:PORT`, `[IPv6]:PORT`, `HOST` or `:PORT`; what isn't said stays as it is.
   ///
@@ -46,10 +43,10 @@ public struct ListenAddress: Sendable, Hashable {
       number = given
     }
     if let name {
-      guard !name.isEmpty, name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !name.contains("["),
-        !name.contains("]")
-      else { return false }
-      host = String(name)
+      let isLocalhost = name.lowercased() == "localhost"
+      // Not what the system would take besides, such as 0x0 for 0.0.0.0: who can reach it must be plain.
+      guard isLocalhost || NetworkAddress(String(name)) != nil else { return false }
+      host = isLocalhost ? "localhost" : String(name)
     }
     port = number
     return true

@@ -82,31 +82,27 @@ extension Setting {
       \.keepAlive.silence),
     count(
       "loops", 1...Limits.loops, standard: "one a processor",
-      "threads that carry messages to subscribers; with 1 there is no further thread", \.loops, .restart),
+      "threads that carry messages to subscribers; with 1 there is no further thread",
+      { $0.loops = $1 }, { $0.loops }),
   ]
 
   private static let limits = [
-    Setting(
-      key: "max-connections", form: .count(1...1_000_000),
-      standard: "what the limit on open files leaves, \(Limits.reservedDescriptors) less",
-      help: "connections in total; who comes beyond it is turned away", change: .restart,
-      take: { configuration, value in
-        guard let number = value.number.flatMap({ Int(exactly: $0) }), (1...1_000_000).contains(number) else {
-          return "a whole number from 1 to 1000000 was expected"
-        }
-        configuration.limits.connections = number
-        return nil
-      },
-      value: { $0.limits.connections.map { .number(Double($0)) } ?? .none }),
     count(
-      "max-connections-per-address", 1...1_000_000, standard: String(Limits.connectionsPerAddress),
-      "connections from one address", \.limits.connectionsPerAddress, .restart),
-    rate(
-      "max-requests-per-address", "requests a second from one address, and five times as many at once",
-      \.limits.requestsPerAddress),
-    rate(
-      "max-frames-per-session", "frames a second of one WebSocket, and four times as many at once",
-      \.limits.framesPerSession),
+      "max-connections", standard: "what the limit on open files leaves, \(Limits.reservedDescriptors) less",
+      "connections in total; who comes beyond it is turned away",
+      { $0.limits.connections = $1 }, { $0.limits.connections }),
+    count(
+      "max-connections-per-address", standard: String(Limits.connectionsPerAddress),
+      "connections from one address",
+      { $0.limits.connectionsPerAddress = $1 }, { $0.limits.connectionsPerAddress }),
+    count(
+      "max-requests-per-address", standard: JSONWriter.seconds(Limits.requestsPerAddress),
+      "requests a second from one address, and five times as many at once",
+      { $0.limits.requestsPerAddress = Double($1) }, { Int($0.limits.requestsPerAddress) }),
+    count(
+      "max-frames-per-session", standard: JSONWriter.seconds(Limits.framesPerSession),
+      "frames a second of one WebSocket, and four times as many at once",
+      { $0.limits.framesPerSession = Double($1) }, { Int($0.limits.framesPerSession) }),
     Setting(
       key: "unlimited-addresses", form: .list("LIST"), standard: "127.0.0.0/8,::1",
       help:
@@ -191,35 +187,22 @@ extension Setting {
       value: { .text($0[keyPath: place].rawValue) })
   }
 
+  /// A whole number, which a change of needs a restart.
   private static func count(
-    _ key: String, _ range: ClosedRange<Int>, standard: String, _ help: String, _ place: Path<Int>,
-    _ change: Change
+    _ key: String, _ range: ClosedRange<Int> = 1...1_000_000, standard: String, _ help: String,
+    _ set: @escaping @Sendable (inout ServerConfiguration, Int) -> Void,
+    _ get: @escaping @Sendable (ServerConfiguration) -> Int?
   ) -> Setting {
     Setting(
-      key: key, form: .count(range), standard: standard, help: help, change: change,
+      key: key, form: .count(range), standard: standard, help: help, change: .restart,
       take: { configuration, value in
         guard let number = value.number.flatMap({ Int(exactly: $0) }), range.contains(number) else {
           return "a whole number from \(range.lowerBound) to \(range.upperBound) was expected"
         }
-        configuration[keyPath: place] = number
+        set(&configuration, number)
         return nil
       },
-      value: { .number(Double($0[keyPath: place])) })
-  }
-
-  private static func rate(_ key: String, _ help: String, _ place: Path<Double>) -> Setting {
-    let range = 1...1_000_000
-    return Setting(
-      key: key, form: .count(range), standard: JSONWriter.seconds(ServerConfiguration()[keyPath: place]),
-      help: help, change: .restart,
-      take: { configuration, value in
-        guard let number = value.number.flatMap({ Int(exactly: $0) }), range.contains(number) else {
-          return "a whole number from 1 to 1000000 was expected"
-        }
-        configuration[keyPath: place] = Double(number)
-        return nil
-      },
-      value: { .number($0[keyPath: place]) })
+      value: { get($0).map { .number(Double($0)) } ?? .none })
   }
 
   private static func seconds(_ key: String, _ standard: Double, _ help: String, _ place: Path<Double>)

@@ -16,6 +16,8 @@ final class DeliveryLoops {
     /// What this turn has ordered so far.
     var pending: [DeliveryOrder] = []
     var sessions = 0
+    /// Whether its thread was started; otherwise nobody tells its end.
+    var hasThread = false
   }
 
   private let loop: EventLoop
@@ -90,6 +92,7 @@ final class DeliveryLoops {
     // A client's JSON is read by recursion there.
     thread.stackSize = 4 << 20
     thread.start()
+    seat.hasThread = true
     start.isDone.wait()
     if let failure = start.failure.withLock({ $0 }) { throw failure }
   }
@@ -99,7 +102,7 @@ final class DeliveryLoops {
     guard !hasStopped else { return }
     hasStopped = true
     for seat in seats { seat.orders.post(seat.pending + [.stop]) }
-    for seat in seats { _ = seat.ended.wait(timeout: .now() + Limits.shutdownSeconds) }
+    for seat in seats where seat.hasThread { _ = seat.ended.wait(timeout: .now() + Limits.shutdownSeconds) }
     // Whoever was still there went with its loop, and nothing tells it any more.
     let left = sessions.values
     sessions = [:]

@@ -33,7 +33,8 @@ struct LogGate {
 
   /// The counts of what was held back for a minute.
   mutating func due(at now: Date) -> [ServerLog.Entry] {
-    counts(at: now) { now.timeIntervalSince($0) >= Limits.logRepetitionSeconds }
+    // A clock that was set back must not hold lines back for as long.
+    counts(at: now) { abs(now.timeIntervalSince($0)) >= Limits.logRepetitionSeconds }
   }
 
   /// The counts of everything that is held back.
@@ -42,7 +43,6 @@ struct LogGate {
   private mutating func counts(at now: Date, _ isDue: (Date) -> Bool) -> [ServerLog.Entry] {
     var entries: [ServerLog.Entry] = []
     for (kind, held) in kinds where isDue(held.since) {
-      // A clock that was set back must not hold lines for ever.
       kinds[kind] = held.last == nil ? nil : Held(since: now)
       if let last = held.last {
         entries.append(Self.summary(of: held.count, last, since: held.since, at: now))
@@ -55,10 +55,15 @@ struct LogGate {
     of count: Int, _ last: ServerLog.Entry, since: Date, at now: Date
   ) -> ServerLog.Entry {
     let seconds = Int(now.timeIntervalSince(since).rounded())
-    let span = seconds < Int(Limits.logRepetitionSeconds) ? "\(max(1, seconds)) s" : "minute"
+    let span =
+      switch seconds {
+      case ..<0: "before the clock was set back"
+      case ..<Int(Limits.logRepetitionSeconds): "in the last \(max(1, seconds)) s"
+      default: "in the last minute"
+      }
     return ServerLog.Entry(
       time: now, level: last.level, event: last.event,
-      message: "… \(grouped(count)) more in the last \(span): \(last.message)",
+      message: "… \(grouped(count)) more \(span): \(last.message)",
       fields: last.fields + [("repeated", String(count))])
   }
 

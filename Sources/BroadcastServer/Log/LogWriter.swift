@@ -1,16 +1,28 @@
 import BroadcastChannels
+import EventLoop
 import Foundation
 import Locks
 
 /// Writes lines to a descriptor from a thread of its own: a pipe whose reader has stopped must not stop the server.
 ///
-/// What waits is bounded by ``Limits/logBytes``; beyond it lines are lost, and how many is said once there is room again.
+/// What waits is bounded by ``Limits/logBytes``; beyond it lines are lost, as are those that can't be written, such as on a full
+/// disk. How many is said once there is room again.
 public final class LogWriter: Sendable {
   private struct State {
     var waiting: [UInt8] = []
-    var lost = 0
+    /// Lines that found no room behind those that wait.
+    var crowdedOut = 0
+    /// Lines before those that wait, which could not be written.
+    var unwritten = 0
     var lostInAll = 0
     var hasEnded = false
+  }
+
+  /// What is written at once: lines, or the one line that stands for some that were lost.
+  private struct Part {
+    let bytes: [UInt8]
+    /// Nil for lines.
+    let lost: Int?
   }
 
   private let descriptor: Int32
@@ -41,18 +53,12 @@ public final class LogWriter: Sendable {
       guard !state.hasEnded else { return false }
       let bytes = Array(line.utf8) + [UInt8(ascii: "\n")]
       guard state.waiting.count + bytes.count <= Limits.logBytes else {
-        state.lost += 1
+        state.crowdedOut += 1
         state.lostInAll += 1
         return false
       }
-      let wasEmpty = state.waiting.isEmpty
-      // The place of the gap is where the lines are missing.
-      if state.lost > 0, wasEmpty {
-        state.waiting += Array(lostLine(state.lost).utf8) + [UInt8(ascii: "\n")]
-        state.lost = 0
-      }
-      state.waiting += bytes
-      return wasEmpty
+      defer { state.waiting += bytes }
+      return state.waiting.isEmpty
     }
     if isFirst { more.signal() }
   }
@@ -71,39 +77,39 @@ public final class LogWriter: Sendable {
   private func run() {
     while true {
       more.wait()
-      while let bytes = takeWaiting() { writeAll(bytes) }
+      while let parts = takeWaiting() { write(parts) }
       if state.withLock({ $0.hasEnded && $0.waiting.isEmpty }) { break }
     }
     isIdle.signal()
   }
 
-  private func takeWaiting() -> [UInt8]? {
+  private func takeWaiting() -> [Part]? {
     state.withLock { state in
-      if state.waiting.isEmpty, state.lost > 0 {
-        state.waiting = Array(lostLine(state.lost).utf8) + [UInt8(ascii: "\n")]
-        state.lost = 0
-      }
-      guard !state.waiting.isEmpty else { return nil }
-      let bytes = state.waiting
-      state.waiting = []
-      return bytes
+      guard !state.waiting.isEmpty || state.crowdedOut > 0 else { return nil }
+      defer { (state.waiting, state.unwritten, state.crowdedOut) = ([], 0, 0) }
+      // The place of a gap is where the lines are missing.
+      return [part(of: state.unwritten), Part(bytes: state.waiting, lost: nil), part(of: state.crowdedOut)]
     }
   }
 
-  private func writeAll(_ bytes: [UInt8]) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
-      if count > 0 {
-        rest = rest.dropFirst(count)
-      } else if errno == EAGAIN {
-        // Somebody else who has the same open file made it non-blocking.
-        var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        _ = poll(&room, 1, 1_000)
-      } else if errno != EINTR {
-        // Nobody reads it any more.
-        return
-      }
+  private func part(of lost: Int) -> Part {
+    Part(bytes: lost == 0 ? [] : Array(lostLine(lost).utf8) + [UInt8(ascii: "\n")], lost: lost)
+  }
+
+  /// What can't be written, as on a full disk or for a reader that has gone, is lost, and counted.
+  private func write(_ parts: [Part]) {
+    var (lines, lost) = (0, 0)
+    for part in parts {
+      // Behind a gap nothing is tried: it would look as if nothing were missing.
+      let hasFailed = lines + lost > 0
+      let rest = hasFailed ? part.bytes[...] : writeAll(part.bytes, to: descriptor)?.rest ?? []
+      guard !rest.isEmpty else { continue }
+      if let known = part.lost { lost += known } else { lines += rest.count { $0 == UInt8(ascii: "\n") } }
+    }
+    guard lines + lost > 0 else { return }
+    state.withLock { [lines, lost] state in
+      state.unwritten += lines + lost
+      state.lostInAll += lines
     }
   }
 }

@@ -44,7 +44,8 @@ public final class ServerLog: Sendable {
     public init(lost: Int) {
       self.init(
         time: Date(), level: .warning, event: .log,
-        message: "\(lost) lines of the log were lost here: whoever reads it is too slow",
+        message:
+          "\(lost) lines of the log were lost here: whoever reads it was too slow, or it could not be written",
         fields: [("lost", String(lost))])
     }
   }

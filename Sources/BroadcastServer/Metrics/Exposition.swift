@@ -21,15 +21,23 @@ struct Exposition {
     add(family, samples.sorted { $0.key < $1.key }.map { ([$0.key], Double($0.value)) })
   }
 
-  mutating func add(_ family: MetricFamily, _ histogram: Histogram) {
+  /// Writes a family with one histogram and no labels.
+  mutating func add(_ family: MetricFamily, _ histogram: Histogram) { add(family, [([], histogram)]) }
+
+  /// Writes a family of histograms; each has a value for each of the family's labels.
+  mutating func add(_ family: MetricFamily, _ samples: [(labels: [String], histogram: Histogram)]) {
     begin(family)
-    var count = 0
-    for (bound, inBucket) in zip(histogram.bounds + [.infinity], histogram.counts) {
-      count += inBucket
-      line(family.name + "_bucket", [("le", Self.number(bound))], Double(count))
+    for sample in samples {
+      let labels = Array(zip(family.labels, sample.labels))
+      let histogram = sample.histogram
+      var count = 0
+      for (bound, inBucket) in zip(histogram.bounds + [.infinity], histogram.counts) {
+        count += inBucket
+        line(family.name + "_bucket", labels + [("le", Self.number(bound))], Double(count))
+      }
+      line(family.name + "_sum", labels, histogram.sum)
+      line(family.name + "_count", labels, Double(count))
     }
-    line(family.name + "_sum", [], histogram.sum)
-    line(family.name + "_count", [], Double(count))
   }
 
   private mutating func begin(_ family: MetricFamily) {

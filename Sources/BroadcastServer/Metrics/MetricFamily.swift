@@ -105,9 +105,14 @@ struct MetricFamily {
   // MARK: The server itself
 
   static let storeCommits = MetricFamily(
-    "touchline_store_commit_duration_seconds", .histogram, "How long making something durable took.")
+    "touchline_store_commit_duration_seconds", .histogram,
+    "How long the store's transactions took, by whether something in them was promised, so that it was synced.",
+    labels: ["synced"])
   static let storeFailures = MetricFamily(
     "touchline_store_failures_total", .counter, "How often the store could not do what it was asked for.")
+  static let storeWaiting = MetricFamily(
+    "touchline_store_waiting_seconds", .gauge,
+    "How long the store's transaction under way has waited for the disk; 0 when there is none.")
   static let loopLag = MetricFamily(
     "touchline_loop_lag_seconds", .histogram,
     "By how much a timer of the loop came late; looked at every 250 ms.")
@@ -115,7 +120,7 @@ struct MetricFamily {
     "touchline_log_lines_total", .counter, "Lines of the log.", labels: ["level"])
   static let lostLogLines = MetricFamily(
     "touchline_log_lines_lost_total", .counter,
-    "Lines of the log that were lost, because whoever reads it is too slow.")
+    "Lines of the log that were lost: whoever reads it is too slow, or it can't be written.")
   static let uptime = MetricFamily("touchline_uptime_seconds", .gauge, "Seconds since the server started.")
   static let ready = MetricFamily("touchline_ready", .gauge, "1 when GET /readyz answers 200, otherwise 0.")
 
@@ -141,6 +146,7 @@ struct MetricFamily {
     windowWaits,
     fanOutSeconds, fanOutSizes, deliveries, deliveredBytes, conflations, acknowledgements, displays, stale,
     storeCommits,
-    storeFailures, loopLag, logLines, lostLogLines, cpu, resident, virtual, openFiles, mostFiles, startTime,
+    storeFailures, storeWaiting, loopLag, logLines, lostLogLines, cpu, resident, virtual, openFiles,
+    mostFiles, startTime,
   ]
 }

@@ -1,4 +1,5 @@
 import BroadcastChannels
+import Credentials
 import EventLoop
 import Foundation
 
@@ -23,7 +24,10 @@ struct MetricsAccess {
     guard let handle = FileHandle(forReadingAtPath: path),
       let data = try? handle.read(upToCount: range.upperBound + 1), !data.isEmpty
     else {
-      throw BrokenToken(description: "\(path): can't be read, or is empty; a file with a token was expected")
+      throw BrokenToken(
+        description:
+          "\(shown(path))can't be read, or is empty; the path of a file with a token was expected, not the token"
+      )
     }
     let isBlank: (UInt8) -> Bool = { $0 == 0x20 || (0x09...0x0D).contains($0) }
     var token = Array(data)[...]
@@ -31,16 +35,23 @@ struct MetricsAccess {
     guard range.contains(token.count), token.allSatisfy({ (0x21...0x7E).contains($0) }) else {
       throw BrokenToken(
         description:
-          "\(path): one word of \(range.lowerBound) to \(range.upperBound) visible ASCII characters was expected; 'openssl rand -hex 32' makes one"
+          "\(Redaction.text(path)): one word of \(range.lowerBound) to \(range.upperBound) visible ASCII characters was expected; 'openssl rand -hex 32' makes one"
       )
     }
     return Array(token)
   }
 
+  /// The path with a colon, for a message. Somebody may have put the token there: what names no folder that exists isn't repeated.
+  private static func shown(_ path: String) -> String {
+    let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+    guard path.contains("/"), FileManager.default.fileExists(atPath: folder) else { return "" }
+    return "\(Redaction.text(path)): "
+  }
+
   /// - Throws: `MetricsForbidden` for who may not.
   func check(_ request: HTTPRequest) throws(AnswerError) {
     if rule == .all || (rule == .local && Self.isLocal(request)) { return }
-    if let token, let shown = Self.bearer(request), Self.isSame(token, Array(shown.utf8)) { return }
+    if let token, let shown = Self.bearer(request), isSameSecret(token, shown.utf8) { return }
     let ways =
       token == nil ? "; --metrics and --metrics-token say who may" : "; show the token of --metrics-token"
     throw AnswerError(
@@ -48,10 +59,11 @@ struct MetricsAccess {
       message: "the metrics are \(rule == .off ? "for nobody" : "for this machine alone")\(ways)")
   }
 
-  /// A proxy on this machine brings everybody, and says so in one of these.
+  /// A proxy on this machine brings everybody, and says so in one of these. One that carries TLS on to the provider port can say
+  /// nothing, so that nobody is local there.
   private static func isLocal(_ request: HTTPRequest) -> Bool {
-    let address = request.peer.remoteAddress
-    guard address == "::1" || address.hasPrefix("127.") else { return false }
+    guard request.peer.address?.isLoopback == true, request.peer.listener != BroadcastServer.providerPortName
+    else { return false }
     return ["forwarded", "x-forwarded-for", "x-real-ip", "via"].allSatisfy { request.header($0) == nil }
   }
 
@@ -59,11 +71,5 @@ struct MetricsAccess {
     let words = request.header("authorization")?.split(separator: " ") ?? []
     guard words.count == 2, words[0].lowercased() == "bearer" else { return nil }
     return String(words[1])
-  }
-
-  /// Takes as long whatever is the same, so that time tells nothing of the token.
-  private static func isSame(_ token: [UInt8], _ shown: [UInt8]) -> Bool {
-    guard token.count == shown.count else { return false }
-    return zip(token, shown).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
   }
 }

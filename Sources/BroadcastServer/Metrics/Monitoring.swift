@@ -37,6 +37,10 @@ final class Monitoring {
       hub.isStoreWorking
         ? nil : Readiness.Obstacle(reason: "store", message: "the store has failed; the log tells why")
     }
+    readiness.add {
+      hub.isStoreWorking && hub.writer.isStalled
+        ? Readiness.Obstacle(reason: "store", message: "the store's disk doesn't answer") : nil
+    }
   }
 
   /// Looks from now on, until the loop ends, how late it is.
@@ -122,8 +126,9 @@ final class Monitoring {
   }
 
   private func addServer(to text: inout Exposition) {
-    text.add(.storeCommits, metrics.storeCommits)
+    text.add(.storeCommits, [(["true"], metrics.syncedCommits), (["false"], metrics.otherCommits)])
     text.add(.storeFailures, metrics.storeFailures)
+    text.add(.storeWaiting, hub.writer.waitingSeconds)
     text.add(.loopLag, metrics.loopLag)
     text.add(.lostLogLines, log.lostLines)
     text.add(.logLines, log.written.map { ([$0.level.rawValue], Double($0.count)) })

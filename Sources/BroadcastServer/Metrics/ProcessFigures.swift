@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 
 /// What the system tells of this process, under Linux.
@@ -22,9 +23,7 @@ struct ProcessFigures {
     let pageBytes = sysconf(Int32(_SC_PAGESIZE))
     virtualBytes = (pages.first ?? 0) * pageBytes
     residentBytes = (pages.dropFirst().first ?? 0) * pageBytes
-    // One of them is the folder itself, which is open while it is counted.
-    let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
-    openFiles = max(0, open - 1)
+    openFiles = EventLoop.openDescriptorCount
     var limit = rlimit()
     let isKnown = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
     mostFiles = isKnown ? Int(exactly: limit.rlim_cur) : nil

@@ -29,8 +29,10 @@ final class ServerMetrics {
   private(set) var fanOutSeconds = Histogram.quick
   /// Subscribers that messages were let out to, on each loop that has some.
   private(set) var fanOutSizes = Histogram.sizes
-  /// Seconds of making something durable.
-  private(set) var storeCommits = Histogram.quick
+  /// Seconds of the store's transactions with a sync, because something in them was promised.
+  private(set) var syncedCommits = Histogram.quick
+  /// Seconds of those without.
+  private(set) var otherCommits = Histogram.quick
   /// How often the store failed.
   private(set) var storeFailures = 0
   /// Seconds by which the loop was late.
@@ -65,8 +67,10 @@ final class ServerMetrics {
     fanOutSeconds.observe(max(0, pass.seconds))
   }
 
-  /// The store made something durable.
-  func storeCommit(seconds: Double) { storeCommits.observe(seconds) }
+  /// The store has written something.
+  func storeCommit(seconds: Double, isSynced: Bool) {
+    if isSynced { syncedCommits.observe(seconds) } else { otherCommits.observe(seconds) }
+  }
 
   /// The store could not do what it was asked for.
   func storeFailed() { storeFailures += 1 }

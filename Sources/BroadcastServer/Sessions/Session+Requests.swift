@@ -75,7 +75,11 @@ extension Session {
   }
 
   private func room(_ name: String) throws(AnswerError) -> ChannelRoom {
-    do throws(Refusal) { return try hub.room(named: name) } catch { throw AnswerError(error) }
+    do throws(Refusal) {
+      return try hub.room(named: name) { access.maySee($0, caller) }
+    } catch {
+      throw AnswerError(error)
+    }
   }
 
   /// Subscribes, or resumes: the newest stored message comes right after the answer, if it is newer.

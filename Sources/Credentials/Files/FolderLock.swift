@@ -7,11 +7,13 @@ final class FolderLock {
   init(_ folder: String) throws(FileAccess.Failure) {
     descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0, flock(descriptor, LOCK_EX) == 0 else {
+      // It is followed by deinit.
       let reason = String(cString: strerror(errno))
-      if descriptor >= 0 { close(descriptor) }
       throw FileAccess.Failure(path: folder, message: "the folder can't be opened: \(reason)")
     }
   }
 
-  deinit { close(descriptor) }
+  deinit {
+    if descriptor >= 0 { close(descriptor) }
+  }
 }

@@ -56,8 +56,9 @@ public struct KeyRing {
   /// The team that an app belongs to.
   public func team(owning app: BundleID) -> Team? { teams.values.first { $0.owns(app) } }
 
-  /// Who may subscribe to the channels of an app. An app of no team is open: no key could sign for it.
+  /// Who may subscribe to the channels of an app. Nobody may to those of an app of no team, unless their definitions say so: a
+  /// team that was withdrawn must not leave its channels open.
   public func subscribeRule(for app: BundleID) -> SubscribeRule {
-    team(owning: app)?.subscribeRule(for: app) ?? .open
+    team(owning: app)?.subscribeRule(for: app) ?? .token
   }
 }

@@ -6,6 +6,8 @@ public final class HTTPPeer {
   public let remoteAddress: String
   /// The same, for whoever counts by it; nil for a text that is no address.
   public let address: NetworkAddress?
+  /// The name of the port that it came to, see ``ServerOptions/name``.
+  public let listener: String
   /// Whether it came through TLS.
   public let isSecure: Bool
   /// The version of the newest request: `1.0`, `1.1` or `2`.
@@ -16,19 +18,23 @@ public final class HTTPPeer {
   public var userInfo: AnyObject?
 
   /// Makes a peer.
-  public convenience init(remoteAddress: String, isSecure: Bool = false, httpVersion: String = "1.1") {
+  public convenience init(
+    remoteAddress: String, listener: String = "", isSecure: Bool = false, httpVersion: String = "1.1"
+  ) {
     self.init(
-      remoteAddress: remoteAddress, address: NetworkAddress(remoteAddress), isSecure: isSecure,
+      remoteAddress: remoteAddress, address: NetworkAddress(remoteAddress), listener: listener,
+      isSecure: isSecure,
       httpVersion: httpVersion, clientCertificate: nil)
   }
 
   /// Makes the peer of a connection whose address is known already.
   init(
-    remoteAddress: String, address: NetworkAddress?, isSecure: Bool, httpVersion: String,
+    remoteAddress: String, address: NetworkAddress?, listener: String, isSecure: Bool, httpVersion: String,
     clientCertificate: PeerCertificate?
   ) {
     self.remoteAddress = remoteAddress
     self.address = address
+    self.listener = listener
     self.isSecure = isSecure
     self.httpVersion = httpVersion
     self.clientCertificate = clientCertificate

@@ -64,6 +64,12 @@ public final class HTTPServer: ConnectionHost {
     for connection in connections.values { connection.drain() }
   }
 
+  /// Gives the port back, ends every connection, and lets go of the loop: for a server that can't begin.
+  public func close() {
+    loopEnds()
+    loop.release(self)
+  }
+
   /// Reads certificates and keys anew, for the connections that come from now on; older ones keep theirs. A port that was made
   /// without TLS stays in the clear.
   /// - Throws: ``EventLoopError/badTLSFile(path:reason:)``; everything is as before then.

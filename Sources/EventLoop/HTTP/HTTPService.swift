@@ -59,6 +59,8 @@ public struct ServerOptions: Sendable {
   public var host: String
   /// The port; 0 takes a free one.
   public var port: UInt16
+  /// What whoever makes several ports calls this one; see ``HTTPPeer/listener``.
+  public var name = ""
   /// Bytes of a request's head, from the first to the empty line; more is answered with 431.
   public var maxHeaderBytes = 8_192
   /// Bytes of a request's body that a service gets to see.

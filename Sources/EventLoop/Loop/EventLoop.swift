@@ -36,6 +36,8 @@ public final class EventLoop {
     let made = Statics.withProcessLock { uv_loop_init(uv) }
     guard made == 0 else {
       uv.deallocate()
+      // What throws here is followed by deinit, which has nothing to end.
+      hasEnded = true
       throw EventLoopError.noLoop(reason: describe(uvError: made))
     }
     let wake = UnsafeMutablePointer<uv_async_t>.allocate(capacity: 1)
@@ -48,6 +50,7 @@ public final class EventLoop {
       wake.deallocate()
       uv_loop_close(uv)
       uv.deallocate()
+      hasEnded = true
       throw EventLoopError.noLoop(reason: describe(uvError: opened))
     }
     Handle.attach(wake, to: WeakLoop(self))
@@ -106,6 +109,19 @@ public final class EventLoop {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1_024 }
     return Int(clamping: limit.rlim_cur)
+  }
+
+  /// How many descriptors the process has open. It costs one call where the kernel counts them, since Linux 6.2, and a look at each
+  /// elsewhere.
+  public static var openDescriptorCount: Int {
+    var status = stat()
+    if stat("/proc/self/fd", &status) == 0, status.st_size > 0 { return Int(status.st_size) }
+    guard let folder = opendir("/proc/self/fd") else { return 0 }
+    defer { closedir(folder) }
+    var count = 0
+    while readdir(folder) != nil { count += 1 }
+    // Less the entries for the folder itself and the one above, and the descriptor that it is read by.
+    return max(0, count - 3)
   }
 
   // MARK: - For the module

@@ -88,8 +88,8 @@ final class Arrival: ServedConnection, WireUser {
 
   private func peer(_ version: String) -> HTTPPeer {
     HTTPPeer(
-      remoteAddress: remoteAddress, address: address, isSecure: wire.isSecure, httpVersion: version,
-      clientCertificate: wire.tls?.peerCertificate)
+      remoteAddress: remoteAddress, address: address, listener: server.options.name, isSecure: wire.isSecure,
+      httpVersion: version, clientCertificate: wire.tls?.peerCertificate)
   }
 
   private func becomeHTTP1() -> HTTPConnection {

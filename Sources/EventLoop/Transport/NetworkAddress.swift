@@ -34,6 +34,9 @@ public struct NetworkAddress: Sendable, Hashable {
 
   private var isIPv4: Bool { high == 0 && low >> 32 == Self.mapped }
 
+  /// Whether it is one of this machine alone: 127.0.0.0/8, also in its IPv6 spelling, or ::1.
+  public var isLoopback: Bool { AddressRange.loopback.contains { $0.contains(self) } }
+
   /// Whom it stands for: the address itself for IPv4, the /64 for IPv6.
   public var client: NetworkAddress { isIPv4 ? self : NetworkAddress(high: high, low: 0) }
 

@@ -130,7 +130,7 @@ struct Arguments {
     }
   }
 
-  /// The arguments after the first word, which chose a subcommand.
+  /// Whether an option was given.
   func has(_ name: String) -> Bool { values[name] != nil }
 
   subscript(_ name: String) -> String? { values[name] }

@@ -21,9 +21,15 @@ enum ClientOptions {
 
   /// Where the server is, and how to get in.
   static func server(_ arguments: Arguments) throws -> ServerAccess {
+    var access = try strangersAccess(arguments)
+    access.credential = try credential(arguments)
+    return access
+  }
+
+  /// Where the server is, for somebody who shows nothing.
+  static func strangersAccess(_ arguments: Arguments) throws(UsageError) -> ServerAccess {
     let address = try address(arguments)
-    return ServerAccess(
-      address, tls: address.isSecure ? trust(arguments) : ClientTLS(), credential: try credential(arguments))
+    return ServerAccess(address, tls: address.isSecure ? trust(arguments) : ClientTLS())
   }
 
   /// Where the server is.

@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 
 /// Standard output and standard error: results on the one, everything else on the other.
@@ -7,11 +8,14 @@ enum Console {
   /// A reader that has gone away, as `| head -1` does, ends the program quietly.
   static func print(_ line: String) { write(line + "\n", to: STDOUT_FILENO) }
 
+  /// Writes a line of result for whoever may want it; that nobody does is no reason to end.
+  static func offer(_ line: String) { _ = writeAll(Array((line + "\n").utf8), to: STDOUT_FILENO) }
+
   /// Writes text as it is.
   static func printText(_ text: String) { write(text, to: STDOUT_FILENO) }
 
-  /// Tells something that is no result.
-  static func note(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
+  /// Tells something that is no result. What a server says may be in it, and paints nothing.
+  static func note(_ text: String) { write(text.printableLines + "\n", to: STDERR_FILENO) }
 
   /// Whether a progress line is in nobody's way: on a terminal, and not from behind another program.
   static var showsProgress: Bool { errorIsTerminal && tcgetpgrp(STDERR_FILENO) == getpgrp() }
@@ -48,27 +52,22 @@ enum Console {
   }
 
   private static func write(_ text: String, to descriptor: Int32) {
-    var bytes = Array(text.utf8)[...]
-    while !bytes.isEmpty {
-      let count = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
-      if count > 0 {
-        bytes = bytes.dropFirst(count)
-      } else if errno == EAGAIN {
-        var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        _ = Foundation.poll(&poll, 1, 1_000)
-      } else if errno != EINTR {
-        if descriptor == STDOUT_FILENO {
-          if errno == EPIPE { exit(0) }
-          note("touchline: standard output can't be written: \(String(cString: strerror(errno)))")
-          exit(1)
-        }
-        return
-      }
+    guard let failure = writeAll(Array(text.utf8), to: descriptor), descriptor == STDOUT_FILENO else {
+      return
     }
+    if failure.code == EPIPE { exit(0) }
+    note("touchline: standard output can't be written: \(String(cString: strerror(failure.code)))")
+    exit(1)
   }
 }
 
 extension String {
+  /// The same as ``printable``, but for its line breaks.
+  var printableLines: String {
+    split(separator: "\n", omittingEmptySubsequences: false).map { String($0).printable }
+      .joined(separator: "\n")
+  }
+
   /// The text without control characters, which a payload must not send to a terminal.
   var printable: String {
     String(

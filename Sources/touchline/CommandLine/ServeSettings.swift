@@ -23,9 +23,15 @@ struct ServeSettings {
   private let arguments: Arguments
   private let path: String?
 
-  init(_ arguments: Arguments) {
+  init(_ arguments: Arguments) throws(CommandFailure) {
     self.arguments = arguments
     path = arguments[Setting.fileFlag] ?? ClientOptions.environment(Setting.fileVariable)
+    guard let path else { return }
+    var status = stat()
+    guard path != "-", stat(path, &status) != 0 || [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT) else {
+      throw CommandFailure(
+        "the configuration \"\(path)\" is no regular file; SIGHUP reads it again, which a pipe can't be")
+    }
   }
 
   /// Reads everything; the file anew each time.
@@ -80,9 +86,12 @@ struct ServeSettings {
   }
 
   private static func json(_ layers: LayeredConfiguration) -> String {
+    // Where a path can't be used somebody may have put the secret itself.
+    let broken = Set(layers.problems.map(\.key))
     let settings = Setting.all.map { setting in
       let members: KeyValuePairs<String, String?> = [
-        "value": setting.json(in: layers.configuration), "source": layers.source(of: setting).json,
+        "value": broken.contains(setting.key) ? "null" : setting.json(in: layers.configuration),
+        "source": layers.source(of: setting).json,
         "reload": String(setting.change == .reload),
       ]
       return "\(JSONWriter.quoted(setting.key)):\(JSONWriter.object(members))"

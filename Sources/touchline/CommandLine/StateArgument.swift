@@ -20,12 +20,13 @@ enum StateArgument {
   }
 }
 
-/// A date on the command line.
+/// A date on the command line, from 1970 to 9999: payloads and tokens count in Unix seconds.
 enum TimeText {
-  static let rule = "Unix seconds, or a date such as 2026-12-18T15:00:00Z,"
+  static let rule = "Unix seconds, or a date such as 2026-12-18T15:00:00Z, up to the year 9999,"
 
   static func date(_ text: String) -> Date? {
-    if let seconds = Double(text), seconds.isFinite { return Date(timeIntervalSince1970: seconds) }
-    return try? Date(text, strategy: .iso8601)
+    let seconds = Double(text) ?? (try? Date(text, strategy: .iso8601))?.timeIntervalSince1970
+    guard let seconds, (0...Double(Limits.latestUnixSeconds)).contains(seconds) else { return nil }
+    return Date(timeIntervalSince1970: seconds)
   }
 }

@@ -34,6 +34,7 @@ enum Touchline {
   /// Runs what the process was started with.
   static func run(_ arguments: [String]) -> Int32 {
     // Swift repairs what is not UTF-8 with U+FFFD; publishing that would change what somebody typed.
+    holdStandardDescriptors()
     let isRepaired = zip(arguments, CommandLine.unsafeArgv.bytes).contains { !$0.utf8.elementsEqual($1) }
     guard !isRepaired else {
       Console.note(
@@ -73,7 +74,7 @@ enum Touchline {
       return try command.run(arguments)
     } catch let error as UsageError {
       Console.note(
-        "touchline \(error.command): \(error.message.printable)\nTry: touchline \(error.command) --help")
+        "touchline \(error.command): \(error.message)\nTry: touchline \(error.command) --help")
       return 2
     } catch let error as CommandFailure {
       Console.note("touchline \(command.usage.name): \(error.message)")
@@ -84,6 +85,14 @@ enum Touchline {
     }
   }
 
+  /// Takes the place of standard descriptors that are closed, with something that fails as they do. Otherwise the next file that is
+  /// opened, such as the store's, would get the number, and what is printed would go there.
+  private static func holdStandardDescriptors() {
+    for (descriptor, way) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_WRONLY)]
+    where fcntl(descriptor, F_GETFD) < 0 {
+      _ = open("/dev/null", way)
+    }
+  }
 }
 
 extension UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> {

@@ -53,7 +53,7 @@ enum ChannelCommand: Command {
       return try request(server) {
         $0.create(definition, $1)
       } print: { channel in
-        Console.print(isJSON ? channel.json : channel.id)
+        Console.print(isJSON ? channel.json : channel.id.printable)
       }
     case "list":
       _ = try arguments.positional(1...1, "no further argument")
@@ -187,7 +187,7 @@ enum ChannelCommand: Command {
         (channel["app"]?.string ?? "").padded(to: 24), policy.padded(to: 16),
         "\(channel["subscribers"]?.number?.text ?? "0") subscribed",
       ]
-      Console.print(columns.joined(separator: " "))
+      Console.print(columns.joined(separator: " ").printable)
     }
   }
 
@@ -221,6 +221,6 @@ enum ChannelCommand: Command {
       ),
       ("deliveries", "\(count("written")) written, \(count("acknowledged")) acknowledged"),
     ]
-    return lines.map { "\($0.0.padded(to: 18))\($0.1)" }.joined(separator: "\n")
+    return lines.map { "\($0.0.padded(to: 18))\($0.1.printable)" }.joined(separator: "\n")
   }
 }

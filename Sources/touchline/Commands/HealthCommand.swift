@@ -34,7 +34,7 @@ enum HealthCommand: Command {
       throw arguments.error("--timeout must be above 0 and at most \(Int(Limits.healthCheckSeconds)) s")
     }
     let client = try ClientRun()
-    let check = HealthCheck(loop: client.loop, server: try ClientOptions.server(arguments))
+    let check = HealthCheck(loop: client.loop, server: try ClientOptions.strangersAccess(arguments))
     check.ask(arguments.has("--ready") ? .ready : .healthy, timeout: seconds) { result in
       switch result {
       case .success(let answer):

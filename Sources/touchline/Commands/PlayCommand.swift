@@ -213,10 +213,10 @@ extension ChannelDefinition {
   func running(at speed: Double) -> ChannelDefinition {
     var definition = self
     definition.settings.budget.refillPerHour = min(3_600_000, settings.budget.refillPerHour * speed)
-    definition.settings.windows.considerate = settings.windows.considerate / speed
-    definition.settings.windows.passive = settings.windows.passive / speed
+    definition.settings.windows.considerate = min(Limits.windowSeconds, settings.windows.considerate / speed)
+    definition.settings.windows.passive = min(Limits.windowSeconds, settings.windows.passive / speed)
     if let perSecond = settings.publishRate.perSecond {
-      definition.settings.publishRate.perSecond = min(1_000_000, perSecond * speed)
+      definition.settings.publishRate.perSecond = min(1_000_000, max(0.001, perSecond * speed))
     }
     return definition
   }

@@ -174,6 +174,8 @@ private final class Feed {
   private var waiting = 0
   private var refused = 0
   private var hasEnded = false
+  /// Why the feed could not be read to its end.
+  private var problem: String?
   private var isSkippingLongLine = false
   /// Answers in the order of the lines: those that were refused here wait for those before them.
   private var answers: [Int: Result<PublishedFrame, RequestFailure>] = [:]
@@ -217,8 +219,9 @@ private final class Feed {
     var chunk = [UInt8](repeating: 0, count: 65_536)
     let count = chunk.withUnsafeMutableBytes { Foundation.read(STDIN_FILENO, $0.baseAddress, $0.count) }
     if count < 0 {
-      if errno != EAGAIN && errno != EINTR { end() }
-      return
+      guard errno != EAGAIN, errno != EINTR else { return }
+      problem = "standard input can't be read: \(String(cString: strerror(errno)))"
+      return end()
     }
     buffer += chunk[..<count]
     takeLines()
@@ -320,7 +323,9 @@ private final class Feed {
   private func finishIfDone() {
     guard hasEnded, waiting == 0, order.isEmpty else { return }
     publisher.close()
-    if refused > 0 {
+    if let problem {
+      client.fail("\(problem); \(line) lines were read")
+    } else if refused > 0 {
       client.fail("\(refused) of \(line) lines refused")
     } else {
       client.finish(0)

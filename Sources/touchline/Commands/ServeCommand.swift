@@ -27,7 +27,8 @@ enum ServeCommand: Command {
       alone, unless --insecure-open is given.
 
       A flag wins over an environment variable, which wins over the configuration file. The variable of --log-level is
-      TOUCHLINE_LOG_LEVEL, its key in the file "log-level", and so on; --check-config shows what comes of it.
+      TOUCHLINE_LOG_LEVEL, its key in the file "log-level", and so on; --check-config shows what comes of it. The value
+      "default" of a flag or a variable takes back what a variable or the file says.
       """,
     examples: [
       "touchline serve --channels Channels",
@@ -40,7 +41,7 @@ enum ServeCommand: Command {
   static func run(_ arguments: Arguments) throws -> Int32 {
     _ = try arguments.positional(0...0, "no argument")
     try ParentProcess.follow(arguments)
-    let settings = ServeSettings(arguments)
+    let settings = try ServeSettings(arguments)
     if arguments.has("--check-config") { return try settings.check() }
     if arguments.has("--format") { throw arguments.error("--format goes with --check-config") }
     let configuration = try settings.readOrRefuse()
@@ -72,7 +73,8 @@ enum ServeCommand: Command {
     loop.onSignal(SIGHUP) { manager.reloading { reload(server, settings, sink) } }
     let addresses =
       ["listening on \(server.url)"] + (server.providerURL.map { ["provider API on \($0)"] } ?? [])
-    for address in addresses { Console.print(address) }
+    // The log has said them, too.
+    for address in addresses { Console.offer(address) }
     manager.ready(addresses.joined(separator: ", "))
     // On the loop: a server whose loop hangs gives no sign of life.
     if let seconds = manager.watchdogSeconds {

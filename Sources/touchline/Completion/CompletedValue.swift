@@ -20,9 +20,11 @@ struct CompletedValue {
 }
 
 extension CommandUsage {
-  /// A shell's words that print the server's channels by their aliases, or ids; nothing when there is no server.
+  /// A shell's words that print the server's channels by their aliases, or ids; nothing when there is no server. bash expands
+  /// what it completes with, so that nothing else of what a server says gets through.
   static let channelAliases =
-    "touchline channel list 2>/dev/null | awk '{ print $2 == \"-\" ? $1 : $2 }'"
+    "touchline channel list 2>/dev/null"
+    + " | awk '{ n = $2 == \"-\" ? $1 : $2 } n ~ \"^[A-Za-z0-9._+/=-]+$\" { print n }'"
 }
 
 extension String {

@@ -96,7 +96,7 @@ enum TokenCommand: Command {
     if !isSubscriber, let option = ["--channel", "--for"].first(where: { arguments.has($0) }) {
       throw arguments.error("\(option) goes with --subscriber")
     }
-    let date = try arguments.value("--at", TimeText.rule) { TimeText.date($0).flatMap(sensible) } ?? Date()
+    let date = try arguments.value("--at", TimeText.rule) { TimeText.date($0) } ?? Date()
     let channels = isSubscriber ? try channels(arguments) : []
     let life = try life(arguments)
     let signer = try ProviderKey(file: path, arguments)
@@ -113,11 +113,6 @@ enum TokenCommand: Command {
     }
     Console.print(token)
     return 0
-  }
-
-  /// A moment that fits the dates of tokens.
-  private static func sensible(_ date: Date) -> Date? {
-    (0...Double(Limits.latestUnixSeconds)).contains(date.timeIntervalSince1970) ? date : nil
   }
 
   private static func channels(_ arguments: Arguments) throws(UsageError) -> [String] {

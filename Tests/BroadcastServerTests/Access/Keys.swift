@@ -48,11 +48,7 @@ final class Keys {
     folder = try TestFolder()
     scores = try Key("SCORESKEY1", "TEAMSCORES")
     news = try Key("NEWSKEY001", "TEAMNEWS01")
-    for key in [scores, news] {
-      let path = "\(folder.path)/AuthKey_\(key.id).p8"
-      try Data(try key.signing.pem()).write(to: URL(fileURLWithPath: path))
-      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-    }
+    for key in [scores, news] { try add(key) }
     try writeTeams(
       #"""
       {"TEAMSCORES": {"keys": ["SCORESKEY1"], "apps": ["com.example.scores"], "subscribe": "\#(subscribe)"},
@@ -62,6 +58,12 @@ final class Keys {
 
   func writeTeams(_ text: String) throws {
     try Data(text.utf8).write(to: URL(fileURLWithPath: "\(folder.path)/teams.json"))
+  }
+
+  func add(_ key: Key) throws {
+    let path = "\(folder.path)/AuthKey_\(key.id).p8"
+    try Data(try key.signing.pem()).write(to: URL(fileURLWithPath: path))
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
   }
 
   func remove(_ key: Key) throws {

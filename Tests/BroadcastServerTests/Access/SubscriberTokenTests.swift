@@ -1,3 +1,4 @@
+import BroadcastServer
 import Foundation
 import TestSupport
 import Testing
@@ -59,6 +60,31 @@ import Testing
       #expect(!socket.head.contains(token))
       _ = try socket.receive("subscribed")
       #expect(!server.log.value.contains { $0.contains(token) })
+    }
+  }
+
+  @Test("a near name is suggested to those who may know of its channel")
+  func suggestions() throws {
+    try withChannels { server, keys in
+      struct Body: Decodable { let message: String }
+      func message(_ token: String?) throws -> String {
+        var request = Request.get("/v1/channels/vop")
+        if let token { request = request.token(token) }
+        let answer = try server.send(request)
+        #expect(answer.status == 404 && answer.reason == "ChannelNotRegistered")
+        return try answer.json(Body.self).message
+      }
+      let unknown = #"no channel has the id or alias "vop""#
+      let suggested = #"\#(unknown); did you mean "vip"?"#
+      #expect(try message(nil) == unknown)
+      #expect(try !message(keys.scores.subscriberToken(["box"])).contains("vip"))
+      #expect(try message(keys.news.token()) == unknown)
+      #expect(try message(keys.scores.subscriberToken(["vip"])) == suggested)
+      #expect(try message(keys.scores.token()) == suggested)
+      // The same over frames.
+      let session = try SubscriberSocket(server, "/v1/events")
+      let frame = try session.ask(#"{"type":"subscribe","channel":"vop"}"#)
+      #expect(frame.reason == "ChannelNotRegistered" && frame.message == unknown)
     }
   }
 
@@ -140,7 +166,12 @@ import Testing
         }
       }
       try keys.remove(keys.scores)
-      try keys.writeTeams(#"{"TEAMNEWS01": {"keys": ["NEWSKEY001"], "apps": ["com.example.news.*"]}}"#)
+      try keys.add(Key("SCORESKEY2", "TEAMSCORES"))
+      try keys.writeTeams(
+        #"""
+        {"TEAMSCORES": {"keys": ["SCORESKEY2"], "apps": ["com.example.scores"]},
+         "TEAMNEWS01": {"keys": ["NEWSKEY001"], "apps": ["com.example.news.*"]}}
+        """#)
       server.reload()
       #expect(try vip.closeCode() == 4003)
       open.send(#"{"type":"ack","channel":"final","seq":0}"#)
@@ -228,6 +259,55 @@ import Testing
       #expect(none.headers["vary"] == "origin" && none.headers["access-control-allow-origin"] == nil)
       let other = try server.send(missing.header("origin", "https://evil.example.com"))
       #expect(other.reason == "OriginNotAllowed" && other.headers["access-control-allow-origin"] == nil)
+    }
+  }
+
+  @Test("a definition that begins to ask for tokens closes who shows none, also while the keys can't be read")
+  func tightened() throws {
+    let keys = try Keys()
+    let channels = try TestFolder()
+    func define(_ subscribe: String) throws {
+      try Data(#"{"app":"com.example.scores","subscribe":"\#(subscribe)"}"#.utf8)
+        .write(to: URL(fileURLWithPath: "\(channels.path)/final.json"))
+    }
+    try define("open")
+    try withServer {
+      $0.keys = keys.folder.path
+      $0.definitions = try ChannelLibrary.load(folder: channels.path)
+      $0.settings = { [path = channels.path] in $0.channels = path }
+    } _: { server in
+      let path = "/v1/channels/final/events"
+      let stranger = try head(server, path).socket
+      let token = try keys.scores.subscriberToken(["final"])
+      let invited = try head(server, path, "authorization: Bearer \(token)\r\n").socket
+      for socket in [stranger, invited] { _ = try socket.receive("subscribed") }
+      try define("token")
+      try keys.writeTeams("{")
+      server.reload()
+      #expect(try stranger.closeCode() == 4003)
+      #expect(try head(server, path).status == "401")
+      #expect(try invited.ask(#"{"type":"unsubscribe","channel":"final"}"#).type == "unsubscribed")
+    }
+  }
+
+  @Test("the channels of a team that was withdrawn are for nobody, unless their definitions open them")
+  func withdrawnTeam() throws {
+    let keys = try Keys(subscribe: "token")
+    try withServer {
+      $0.keys = keys.folder.path
+      $0.definitions = [
+        try definition("final"),
+        try definition("fanzone", #"{"app":"com.example.scores","subscribe":"open"}"#),
+      ]
+    } _: { server in
+      let warning = "warning com.example.scores is an app of no team"
+      #expect(!server.log.value.contains { $0.hasPrefix(warning) })
+      try keys.remove(keys.scores)
+      try keys.writeTeams(#"{"TEAMNEWS01": {"keys": ["NEWSKEY001"], "apps": ["com.example.news.*"]}}"#)
+      server.reload()
+      try server.log.wait("the warning") { $0.contains { $0.hasPrefix(warning) } }
+      #expect(try head(server, "/v1/channels/final/events").status == "401")
+      #expect(try head(server, "/v1/channels/fanzone/events").status == "101")
     }
   }
 }

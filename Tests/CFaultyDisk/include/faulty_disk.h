@@ -20,6 +20,9 @@ enum faulty_disk_failure {
   FAULTY_DISK_REFUSES_WRITES,
   /// Writes go through, and a sync fails with SQLITE_IOERR_FSYNC: what it was for is lost with the power.
   FAULTY_DISK_REFUSES_SYNCS,
+  /// The same, and what it was for never reaches the disk, although it can be read: Linux takes pages that could not be written
+  /// for written, so that the next sync succeeds without them.
+  FAULTY_DISK_LOSES_SYNCS,
 };
 
 /// Makes an empty disk and registers it with SQLite under a name, not as the default.
