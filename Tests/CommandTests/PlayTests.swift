@@ -57,6 +57,25 @@ struct PlayTests {
     }
   }
 
+  @Test("rules run at any speed, within what a definition may say")
+  func rulesAtSpeed() async throws {
+    try await withFolder(["friendly.match.jsonl": Self.steps]) { folder in
+      try await withServer { server in
+        // Windows of 100 and 500 s, and a rate of 0.2 a second.
+        let slow = try server.start("play", folder.path("friendly.match.jsonl"), "--speed", "0.01")
+        try await slow.notice("created the channel friendly")
+        let definition = try await server.channel("friendly").definition
+        #expect(definition.windows == ["5": 60, "1": 60] && definition.publishRate.perSecond == 0.2)
+        slow.signal(SIGTERM)
+        _ = try await slow.ending()
+        // 1/3,000 s, which is no number of milliseconds.
+        try await server.succeed(
+          "play", folder.path("friendly.match.jsonl"), "--speed", "3000", "--channel", "quick")
+        #expect(try await server.channel("quick").definition.windows == ["5": 1.0 / 3_000, "1": 5.0 / 3_000])
+      }
+    }
+  }
+
   @Test("--channel chooses another channel, and --format json gives an object a message with its line")
   func otherChannel() async throws {
     try await withFolder(["friendly.match.jsonl": Self.ownDefinition + Self.steps]) { folder in

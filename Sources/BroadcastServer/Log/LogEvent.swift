@@ -45,7 +45,7 @@ public enum LogEvent: String, Sendable, CaseIterable {
   case payload
   /// A publisher leaves out what Apple requires.
   case omission
-  /// Where the store is; that it failed, and that it works again.
+  /// Where the store is; that it failed or that its disk stands still, and that it works again.
   case store
 
   // Connections.

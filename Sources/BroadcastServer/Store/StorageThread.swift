@@ -4,6 +4,8 @@ import EventLoop
 
 /// Where the store waits for the disk: a thread beside the loop's, so that a slow disk holds up nobody who needs none.
 ///
+/// The two changes of threads cost a message nothing that can be measured beside its sync (BENCHMARKS.md).
+///
 /// Until the server has started there is nobody to hold up, and what it then writes is done at once.
 final class StorageThread {
   private let queue = DispatchQueue(label: "touchline.store")
