@@ -193,10 +193,18 @@ extension DeviceFleet: SwarmHandler {
   }
 
   func closed(_ connection: Swarm.ID, tag: Int, code: UInt16?, problem: String?, wasOpen: Bool) {
-    if let code { totals.closeCodes["\(code)", default: 0] += 1 }
-    if !wasOpen {
+    let subscriber = devices[tag].plan.index
+    if wasOpen {
+      totals.closeCodes[code.map { "\($0)" } ?? problem ?? "no code", default: 0] += 1
+      if let problem, Swarm.isGarbled(problem) {
+        observe(.garbled(subscriber: subscriber, problem: problem), at: now)
+      } else {
+        observe(.closed(subscriber: subscriber, code: code.map(Int.init), problem: problem), at: now)
+      }
+    } else {
+      observe(.failed(subscriber: subscriber, problem: problem ?? "closed without a word"), at: now)
       totals.failedConnections += 1
-      if SoakRefusal.isMissing(problem) { observe(.missing(subscriber: devices[tag].plan.index), at: now) }
+      if SoakRefusal.isMissing(problem) { observe(.missing(subscriber: subscriber), at: now) }
       if let refusal = SoakRefusal.message(problem) { listener?.failed(refusal) }
     }
     connectionEnded(tag, at: now)

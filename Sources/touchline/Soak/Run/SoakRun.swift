@@ -45,10 +45,16 @@ final class SoakRun {
   /// What is to be judged once everything before it was heard.
   var waiting: [(at: Double, observation: Observation)] = []
   var lastStop: Double = -.infinity
-  var isStopping = false
+  /// The signal that the server was stopped with, until it is gone.
+  var stopSignal: Int32?
+  /// How many messages the server was asked about, and how many answers came.
+  var questions = 0
+  var answers = 0
   /// When the parts were told to end.
   var stoppedAt: Double = 0
   var flood: Swarm.ID?
+  /// Deliveries by which another machine's clock was compared, and by how many seconds it is behind, at most.
+  var clocks = (compared: 0, behind: Double.infinity)
   /// Why the run could not go on; nil when it could.
   var brokenOff: String?
   var outcome: Result<Int32, CommandFailure> = .success(0)
@@ -69,8 +75,15 @@ final class SoakRun {
     case ended
   }
 
-  /// Seconds after the last message in which windows end, cards go, and the last acknowledgements are answered.
-  private static let settling = (ask: DeviceFleet.lastAcknowledgements + 0.8, end: 5.0)
+  /// Seconds after the last message in which windows end, cards go, and the last acknowledgements are answered; and those at
+  /// their end in which the server answers what it is asked.
+  private static let settling = (least: 5.0, ask: 1.2)
+
+  /// The last message may wait in a window, and has its time to come then.
+  private var settling: Double {
+    let windows = publishers.map { max($0.settings.windows.considerate, $0.settings.windows.passive) }
+    return max(Self.settling.least, (windows.max() ?? 0) + verifier.tolerance.lastDelivery + 0.5)
+  }
   /// Seconds in which the parts must have told everything.
   static let patience = 30.0
   /// The tag of the connection that is no publisher's; those have their channel's number.
@@ -156,7 +169,7 @@ final class SoakRun {
       subscribers: (0..<settings.subscribers).map { index in
         let plan = SubscriberPlan(index: index, settings: settings)
         return (plan.channel, plan.isWitness, plan.isSlow)
-      })
+      }, tolerance: Verifier.Tolerance(subscribers: settings.subscribers))
     do throws(CommandFailure) {
       try beginDevices(last)
     } catch {
@@ -171,8 +184,8 @@ final class SoakRun {
       agenda.add(.restart(signal: restart % 2 == 0 ? SIGTERM : SIGKILL), at: start + at)
     }
     if settings.faults { agenda.add(.flood, at: start + last * 0.3) }
-    agenda.add(.ask, at: start + last + Self.settling.ask)
-    agenda.add(.end, at: start + last + Self.settling.end)
+    agenda.add(.ask, at: start + last + settling - Self.settling.ask)
+    agenda.add(.end, at: start + last + settling)
     var processes = [(name: parts.isEmpty ? "soak" : "judge", watch: ProcessWatch(pid: getpid()))]
     for (index, part) in parts.enumerated() {
       if let watch = part.watch { processes.append(("part \(index)", watch)) }
