@@ -50,8 +50,8 @@ enum SoakCommand: Command {
       channel that exists. A violation is printed with its seed, channel, seq and time.
 
       Conditions of --fail-on: p50 to p99.9 and max are latencies such as 50ms or 1s; rss is what the soak's own server
-      takes at most, in MB; failed-connections is a count; bottleneck, without a number, is met when the soak itself was
-      too slow. A latency condition fails where nothing was delivered.
+      takes at most, in MB; failed-connections is a count, without those that failed because the soak had stopped its own
+      server; bottleneck, without a number, is met when the soak itself was too slow. A latency condition fails where nothing was delivered.
 
       Exit 0: everything held. 1: a violation, a condition of --fail-on, a process that ended by itself, or nothing
       checked. 2: the command line makes no sense. Ctrl-C ends early, with the verdict of what ran.
