@@ -196,11 +196,10 @@ public struct ReportPage {
     func row(
       _ name: String, _ cpu: Double, _ micros: Double?, _ share: Double?, _ busiest: Double?, _ memory: Int
     ) -> String {
-      let cells = [
+      func percent(_ share: Double?) -> String { share.map { "\(Decimals.text($0 * 100, 0)) %" } ?? "" }
+      let cells: [String] = [
         "\(Decimals.text(cpu, 1)) s", micros.map { "\(Decimals.text($0, 1)) µs" } ?? "",
-        share.map { "\(Decimals.text($0 * 100, 0)) %" } ?? "",
-        busiest.map { "\(Decimals.text($0 * 100, 0)) %" } ?? "",
-        "\(Decimals.text(Double(memory) / 1_048_576, 1)) MB",
+        percent(share), percent(busiest), "\(Decimals.text(Double(memory) / 1_048_576, 1)) MB",
       ]
       return "<tr><th>\(escaped(name))</th>\(cells.map { "<td>\($0)</td>" }.joined())</tr>"
     }
