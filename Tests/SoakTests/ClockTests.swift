@@ -25,15 +25,15 @@ struct ClockTests {
   @Test("a standstill that is told in pieces is told once, and is one late tick as long as all of them")
   func pieces() {
     var clock = SoakClock()
-    #expect(clock.tick(at: 10) == 0)
-    #expect(clock.standstill(at: 10.005) == nil)
+    let first = clock.tick(at: 10)
     // 62 ms since the tick, 2 of them its own.
-    #expect(abs((clock.standstill(at: 10.062) ?? 0) - 0.06) < 1e-9)
-    #expect(clock.standstill(at: 10.066) == nil)
-    #expect(abs((clock.standstill(at: 10.124) ?? 0) - 0.06) < 1e-9)
+    let told = [10.005, 10.062, 10.066, 10.124].map { clock.standstill(at: $0) }
+    #expect(first == 0 && told[0] == nil && told[2] == nil)
+    #expect(abs((told[1] ?? 0) - 0.06) < 1e-9 && abs((told[3] ?? 0) - 0.06) < 1e-9)
     // What was told is told; what the tick itself is late is 0.125 s in all, less its own 2 ms.
-    #expect(clock.tick(at: 10.125) == 0)
-    #expect(abs(clock.takeNewest() - 0.123) < 1e-9 && clock.takeNewest() == 0)
+    let rest = clock.tick(at: 10.125)
+    let newest = [clock.takeNewest(), clock.takeNewest()]
+    #expect(rest == 0 && abs(newest[0] - 0.123) < 1e-9 && newest[1] == 0)
     #expect(abs(clock.lags.maximum - 0.123) < 1e-9)
   }
 
@@ -41,7 +41,8 @@ struct ClockTests {
   func backlog() {
     var clock = SoakClock()
     clock.note(3, for: 0.1)
-    #expect(clock.lags.count == 50 && clock.lags.maximum == 3 && clock.takeNewest() == 3)
+    let newest = clock.takeNewest()
+    #expect(clock.lags.count == 50 && clock.lags.maximum == 3 && newest == 3)
   }
 
   @Test("a machine that slept for a week doesn't make the clock count for minutes")
@@ -51,7 +52,8 @@ struct ClockTests {
     _ = clock.tick(at: 604_800)
     // 600 s of ticks.
     #expect(clock.lags.count <= 300_001)
-    #expect(clock.takeNewest() > 604_799)
+    let newest = clock.takeNewest()
+    #expect(newest > 604_799)
   }
 
   @Test(
