@@ -44,7 +44,8 @@ struct WaitTests {
       }
       most[half < 7_200 ? 0 : 1] = max(most[half < 7_200 ? 0 : 1], agenda.count)
     }
-    #expect(flips > 20_000)
+    // 23,040 messages: a fifth are short ones, of the others a tenth is followed by silence for a minute.
+    #expect(flips > 5_000)
     // An entry that counts, and a few that are passed over within a minute, for each.
     #expect(most[0] < devices * 8 && most[1] <= most[0] + devices, "\(most)")
   }
