@@ -13,7 +13,7 @@ public struct LiveRow: Sendable, Hashable {
   /// Columns in front of the value: two blanks and the name.
   static let front = 15
   /// Columns of the value, unless it takes more.
-  static let valueColumns = 20
+  private static func valueColumns(_ columns: Int) -> Int { columns < 72 ? 15 : 20 }
   /// Columns below which what there is besides is left out.
   static let leastMore = 4
 
@@ -25,7 +25,9 @@ public struct LiveRow: Sendable, Hashable {
   }
 
   /// Columns for what there is besides, on a terminal with so many columns and beside a value that isn't longer than usual.
-  public static func roomForMore(_ columns: Int) -> Int { max(0, columns - 1 - front - valueColumns) }
+  public static func roomForMore(_ columns: Int) -> Int {
+    max(0, columns - 1 - front - valueColumns(columns))
+  }
 
   /// The line as it is drawn: `name`, `value` and `more` with their blanks, together never in the terminal's last column,
   /// where some terminals wrap already.
@@ -44,7 +46,7 @@ public struct LiveRow: Sendable, Hashable {
     let name = fitted("  " + padded(self.name, Self.front - 2), all)
     let room = max(0, all - Self.front)
     let value = fitted(self.value, room)
-    let taken = max(Self.valueColumns, width(value))
+    let taken = max(Self.valueColumns(columns), width(value))
     let more = room - taken >= Self.leastMore ? fitted(self.more, room - taken) : ""
     return LiveRow(name, more.isEmpty ? value : padded(value, taken), more)
   }
