@@ -29,11 +29,11 @@ struct LiveRowTests {
 
   @Test("a long value takes the room of what there is besides, of which less than four columns are left out")
   func longValue() {
-    // 49 - 15 = 34 columns: the value takes 31 of them, and 3 are too few.
-    let value = String(repeating: "v", count: 31)
+    // 49 - 15 = 34 columns: the value and a blank take 31 of them, and 3 are too few.
+    let value = String(repeating: "v", count: 30)
     #expect(cut(LiveRow("violations", value, "rest"), 50) == "  violations   " + value)
     // 30 of them, and 4 are enough.
-    #expect(cut(LiveRow("violations", String(value.dropLast()), "rest of it"), 50).hasSuffix("vres…"))
+    #expect(cut(LiveRow("violations", String(value.dropLast()), "rest of it"), 50).hasSuffix("v res…"))
     let long = cut(LiveRow("violations", String(repeating: "v", count: 200), "rest"), 80)
     #expect(long == "  violations   " + String(repeating: "v", count: 63) + "…" && long.count == 79)
   }

@@ -46,7 +46,7 @@ public struct LiveRow: Sendable, Hashable {
     let name = fitted("  " + padded(self.name, Self.front - 2), all)
     let room = max(0, all - Self.front)
     let value = fitted(self.value, room)
-    let taken = max(Self.valueColumns(columns), width(value))
+    let taken = max(Self.valueColumns(columns), width(value) + 1)
     let more = room - taken >= Self.leastMore ? fitted(self.more, room - taken) : ""
     return LiveRow(name, more.isEmpty ? value : padded(value, taken), more)
   }
