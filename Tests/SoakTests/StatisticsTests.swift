@@ -69,7 +69,7 @@ struct StatisticsTests {
       var sample = SoakSample()
       sample.at = Double(second)
       sample.serverResident = second < 300 ? 1_000_000 - second : 1_000 + second
-      if second == 240 { sample.event = SoakSample.killed }
+      if second == 240 { sample.events = [SoakSample.killed] }
       return sample
     }
     let slope = try #require(samples.residentSlope)
@@ -77,20 +77,25 @@ struct StatisticsTests {
   }
 
   @Test(
-    "a process of the soak that uses more than 85 % of a core, or a clock that is late, is said to be the bottleneck"
+    "a process of the soak that uses more than 85 % of a core for ten seconds, or a clock that is late, is said to be the bottleneck"
   )
   func bottleneck() {
-    func cost(share: Double, lag: Double, latency: Double) -> SoakCost {
+    func cost(share: Double, mean: Double = 0.1, lag: Double, latency: Double) -> SoakCost {
       SoakCost(
         processes: [
-          ProcessCost(name: "judge", cpuSeconds: 1, share: 0.2, maxResidentBytes: 100),
-          ProcessCost(name: "part 0", cpuSeconds: 3, share: share, maxResidentBytes: 200),
+          ProcessCost(name: "judge", cpuSeconds: 1, share: 0.2, busiestShare: 0, maxResidentBytes: 100),
+          ProcessCost(
+            name: "part 0", cpuSeconds: 3, share: mean, busiestShare: share, maxResidentBytes: 200),
         ], deliveries: 2_000_000, lagP99: lag, lagMax: lag, latencyP99: latency)
     }
     let good = cost(share: 0.85, lag: 0.05, latency: 0.01)
     #expect(good.bottleneck == nil)
     #expect(good.cpuSeconds == 4 && good.cpuMicrosPerDelivery == 2 && good.maxResidentBytes == 300)
-    #expect(cost(share: 0.9, lag: 0, latency: 1).bottleneck?.contains("\"part 0\" used 90 %") == true)
+    #expect(
+      cost(share: 0.9, lag: 0, latency: 1).bottleneck?.contains(
+        "\"part 0\" used 90 % of a core in its busiest 10 s") == true)
+    // A run that is shorter than ten seconds has no busiest ones.
+    #expect(cost(share: 0, mean: 0.9, lag: 0, latency: 1).bottleneck?.contains("used 90 %") == true)
     #expect(cost(share: 0.1, lag: 0.06, latency: 0.1).bottleneck?.contains("late by 60.0 ms") == true)
     // A server that is slower still is the bottleneck itself.
     #expect(cost(share: 0.1, lag: 0.06, latency: 0.2).bottleneck == nil)

@@ -34,7 +34,7 @@ public struct SoakReport: Sendable, Codable {
   public var latencyFromSending: LatencySummary
   /// From the end of a delivery window to the arrival.
   public var windowLatency: LatencySummary
-  /// From when a message was due to the server's answer.
+  /// From when a message was due to the server's answer, or to the loss of the connection on which it should have come.
   public var publishLatency: LatencySummary
   /// What the server cost; nil when it is not on this machine.
   public var serverCost: ServerCost?
@@ -159,8 +159,10 @@ public struct SoakTotals: Sendable, Codable, Hashable {
   public var subscriptions = 0
   /// Connections that came about.
   public var connections = 0
-  /// Connections that did not.
+  /// Connections that did not, while the server could be reached.
   public var failedConnections = 0
+  /// Connections that did not, because the soak had just stopped its server.
+  public var failedWhileStopped = 0
   /// Connections that the server ended, by code, or by what ended them without one.
   public var closeCodes: [String: Int] = [:]
   /// Faults that were made, by kind.
@@ -184,6 +186,7 @@ public struct SoakTotals: Sendable, Codable, Hashable {
     subscriptions += other.subscriptions
     connections += other.connections
     failedConnections += other.failedConnections
+    failedWhileStopped += other.failedWhileStopped
     closeCodes.merge(other.closeCodes, uniquingKeysWith: +)
     faults.merge(other.faults, uniquingKeysWith: +)
     acknowledgements += other.acknowledgements
@@ -227,16 +230,18 @@ public struct SoakSample: Sendable, Codable, Hashable {
   public var soakLag: Double = 0
   /// Violations so far.
   public var violations = 0
-  /// What happened, for a mark on the plots: a restart, a burst.
-  public var event: String?
+  /// What happened since the one before, for marks on the plots: a restart, a burst.
+  public var events: [String] = []
 
-  /// What ``event`` says of a server that was told to end and started again.
+  /// What ``events`` say of a server that was told to end and started again.
   public static let restarted = "server restarted"
-  /// What ``event`` says of a server that was killed and started again.
+  /// What they say of a server that was killed and started again.
   public static let killed = "server killed"
+  /// What they say of a burst of alerts into every channel.
+  public static let burst = "burst"
 
   /// Whether the server was restarted.
-  public var restartsServer: Bool { event == Self.restarted || event == Self.killed }
+  public var restartsServer: Bool { events.contains { $0 == Self.restarted || $0 == Self.killed } }
 
   /// Makes an empty one.
   public init() {}

@@ -51,8 +51,8 @@ enum SoakCommand: Command {
       with its seed, channel, seq and time, and some of each rule when there are many.
 
       Conditions of --fail-on: p50 to p99.9 and max are latencies such as 50ms or 1s; rss is what the soak's own server
-      takes at most, in MB; failed-connections is a count; bottleneck, without a number, is met when the soak itself was
-      too slow. A latency condition fails where nothing was delivered.
+      takes at most, in MB; failed-connections is a count, without those that failed because the soak had stopped its own
+      server; bottleneck, without a number, is met when the soak itself was too slow. A latency condition fails where nothing was delivered.
 
       With --allow-remote the clocks of both machines must agree: what came when is judged. A soak that finds them apart
       breaks off.

@@ -58,6 +58,7 @@ extension DeviceFleet {
       observe(
         .confirmed(subscriber: devices[index].plan.index, numbers: first.numbers, displayed: first.displayed),
         at: now)
+    case .goodbye(let seconds): devices[index].wait.isAsked(seconds)
     default: break
     }
   }
@@ -106,6 +107,7 @@ extension DeviceFleet {
       !devices[index].isUnsubscribing, !devices[index].isPaused
     else { return }
     devices[index].received = (received.sequence, [], [], [])
+    guard devices[index].unanswered.count < SoakDevice.mostUnanswered else { return }
     // More than a frame may name are acknowledged, and not said to be displayed.
     let most = Limits.displayedPerAcknowledgement
     let displayed = Array(received.displayed.prefix(most))

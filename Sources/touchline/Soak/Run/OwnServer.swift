@@ -5,7 +5,7 @@ import Foundation
 /// A server that a soak starts for itself: this very program, as a child, on a free port of 127.0.0.1.
 final class OwnServer {
   private let loop: EventLoop
-  private let folder: URL
+  private let folder: SoakFolder
   private let isDurable: Bool
   private let usesTLS: Bool
   private var child: ChildProgram?
@@ -21,13 +21,7 @@ final class OwnServer {
     self.loop = loop
     self.isDurable = isDurable
     self.usesTLS = usesTLS
-    folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-      "touchline-soak-\(ProcessInfo.processInfo.processIdentifier)")
-    do {
-      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    } catch {
-      throw CommandFailure("\(folder.path) can't be made: \(error.localizedDescription)")
-    }
+    folder = try SoakFolder()
   }
 
   var pid: Int32? { child?.pid }
@@ -48,7 +42,7 @@ final class OwnServer {
       "the soak's server, process \(pid ?? 0), \(what)\(ending)\(words.isEmpty ? "" : "; its last words:\n\(words)")"
   }
 
-  private func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
+  private func path(_ name: String) -> String { folder.url.appendingPathComponent(name).path }
 
   /// Starts it, and tells how to reach it once it listens.
   func start(_ onListening: @escaping (ServerAccess) -> Void) throws(CommandFailure) {
@@ -99,7 +93,7 @@ final class OwnServer {
   func remove() {
     end(SIGTERM)
     child?.waitForEnd(seconds: 5)
-    try? FileManager.default.removeItem(at: folder)
+    folder.remove()
   }
 
   private var logged: Data { FileManager.default.contents(atPath: path("server.log")) ?? Data() }

@@ -27,10 +27,10 @@ struct SoakPublisher {
   struct Published {
     let due: Double
     let sentAt: Double
+    /// Whether it has priority 10: within its budget it is delivered at once.
+    let isImmediate: Bool
     /// What the server did with it; nil before its answer.
     var outcome: Outcome?
-    /// Deliveries that came before the answer: when each was let out, and when it arrived.
-    var unanswered: [(letOut: Double, at: Double)] = []
   }
 
   private let defined: ChannelDefinition?
@@ -47,13 +47,24 @@ struct SoakPublisher {
   var isOpen = false
   /// What became due while there was no connection.
   var waiting: [Publication] = []
+  /// How long it stays away when its connection is gone. Its messages are due, whatever happens to it.
+  var wait = ReturnWait(longest: 0.4)
   var requests: [String: Request] = [:]
   /// The request that was accepted last.
   var accepted: (id: String, request: Request)?
   /// The newest messages, by their numbers.
   var recent: [Int: Published] = [:]
+  /// Deliveries of those that came before the answer: when each was let out, and when it arrived.
+  var unanswered: [Int: [(letOut: Double, at: Double)]] = [:]
   /// What is left of the budget, in percent; nil before the first answer, or without a limit.
   var budgetLeft: Double?
+
+  /// Messages whose latencies are counted: more than come in while one is under way.
+  static let remembered = 4_096
+  /// Messages that wait for a connection at most: those of half a minute at the highest rate.
+  static let mostWaiting = 32_768
+  /// Deliveries of a message that wait for its answer at most: it takes milliseconds.
+  static let mostUnanswered = 16_384
 
   init(_ channel: Int, _ options: SoakOptions) {
     self.channel = channel
@@ -74,6 +85,12 @@ struct SoakPublisher {
     id = information.id
     settings = information.definition.settings
   }
+
+  /// What is counted of a message has been counted.
+  mutating func forget(_ number: Int) {
+    recent[number] = nil
+    unanswered[number] = nil
+  }
 }
 
 extension SoakRun {
@@ -85,6 +102,7 @@ extension SoakRun {
   func connectPublisher(_ channel: Int) {
     guard publishers[channel].connection == nil, let swarm else { return }
     verifier.observe(.publisherWants(channel: channel), at: now)
+    publishers[channel].wait.connects()
     do throws(RequestFailure) {
       publishers[channel].connection = swarm.connect(
         path: "/v1/events", tag: channel, headers: try access.headers())
@@ -98,6 +116,7 @@ extension SoakRun {
 
   func publisherOpened(_ channel: Int, _ connection: Swarm.ID) {
     publishers[channel].isOpen = true
+    publishers[channel].wait.succeeded()
     verifier.observe(.publisherConnected(channel: channel), at: now)
     // As a publisher does that has lost the answer to its last request.
     if settings.faults, let last = publishers[channel].accepted, publishers[channel].requests[last.id] == nil {
@@ -117,7 +136,8 @@ extension SoakRun {
   func publisherClosed(_ channel: Int, at now: Double) {
     publishers[channel].connection = nil
     publishers[channel].isOpen = false
-    agenda.add(.reconnectPublisher(channel: channel), at: now + random.between(0.1, 0.3))
+    let wait = publishers[channel].wait.next(using: &random)
+    agenda.add(.reconnectPublisher(channel: channel), at: now + wait)
   }
 
   func publish(_ channel: Int, at now: Double) {
@@ -126,8 +146,12 @@ extension SoakRun {
     planPublication(channel)
     if publishers[channel].isOpen {
       send(publication, channel, at: now)
-    } else {
+    } else if publishers[channel].waiting.count < SoakPublisher.mostWaiting {
       publishers[channel].waiting.append(publication)
+    } else {
+      breakOff(
+        "the publisher of channel \(channel) gets no connection: \(SoakPublisher.mostWaiting) messages wait for one"
+      )
     }
   }
 
@@ -149,10 +173,11 @@ extension SoakRun {
           timestamp: Int64((now + publication.step.timestampShift).rounded(.down)),
           isIrreplaceable: isEnd || publication.step.alert != nil, isEnd: isEnd,
           storedUntil: policy == .latest && expiration > 0 ? Double(expiration) : nil)), at: now)
-    publishers[channel].recent[publication.number] = SoakPublisher.Published(due: due, sentAt: now)
-    publishers[channel].recent[publication.number - 4_096] = nil
+    publishers[channel].recent[publication.number] = SoakPublisher.Published(
+      due: due, sentAt: now, isImmediate: publication.step.priority == .immediate)
+    publishers[channel].forget(publication.number - SoakPublisher.remembered)
     totals.published += 1
-    meter.published += 1
+    meter.sent()
     let requestID = RequestID.random(using: &random)
     let frame = ClientFrame.publish(
       publishers[channel].id, aps: aps, priority: publication.step.priority, expiration: expiration,
@@ -188,7 +213,7 @@ extension SoakRun {
     case .error(let error):
       guard let request = answered(error.requestID, channel, isAccepted: false) else { return }
       totals.refusals[error.reason, default: 0] += 1
-      meter.refused += 1
+      meter.isRefused()
       // Of two, the second may be taken where the first was not.
       guard request.expected == 0, request.accepted == 0 else { return }
       verifier.observe(
@@ -199,6 +224,7 @@ extension SoakRun {
         guard let self, stage == .running, publishers[channel].isOpen else { return }
         send(request.publication, channel, at: self.now)
       }
+    case .goodbye(let seconds): publishers[channel].wait.isAsked(seconds)
     default: break
     }
   }

@@ -26,7 +26,7 @@ extension SoakRun {
 
   /// Lets the devices stop; the verdict follows when all of them have told everything.
   func stop() {
-    sample(now)
+    sample(now, isLast: true)
     stage = .stopping
     stoppedAt = now
     for part in parts { part.end() }
@@ -125,7 +125,7 @@ extension SoakRun {
     totals.add(status.totals)
     totals.conflated = verifier.conflated
     let latency = meter.latency.summary
-    let cpu = own?.pid.flatMap { ProcessWatch(pid: $0).cpuSeconds } ?? meter.lastServerCPU
+    let cpu = serverWatch?.cpuSeconds ?? meter.lastServerCPU
     let server = own.map { _ in meter.serverCost(cpu: cpu, deliveries: totals.deliveries) }
     let soak = meter.soakCost(
       deliveries: totals.deliveries, lagP99: status.lagP99, lagMax: status.lagMax)

@@ -22,6 +22,7 @@ extension SoakRun {
       do throws(CommandFailure) {
         try own.start { [self] access in
           lastStop = now
+          if let stop = stops.popLast() { stops.append(stop.lowerBound...max(stop.lowerBound, now)) }
           verifier.observe(.serverStopped, at: now)
           verifier.observe(.serverStarted, at: now)
           serve(access)
@@ -38,10 +39,11 @@ extension SoakRun {
     guard let own, own.isRunning else { return }
     let name = signal == SIGKILL ? SoakSample.killed : SoakSample.restarted
     count(fault: name)
-    meter.event = name
+    meter.mark(name)
     verifier.observe(.serverStopped, at: now)
     lastStop = now
-    meter.serverStops(own.pid.flatMap { ProcessWatch(pid: $0).cpuSeconds } ?? 0)
+    stops.append(now...Double.infinity)
+    meter.serverStops(serverWatch)
     stopSignal = signal
     own.end(signal)
   }
@@ -52,8 +54,15 @@ extension SoakRun {
   func beginFlood(at now: Double) {
     guard let headers = try? access.headers() else { return }
     count(fault: "flood of one client")
-    meter.event = "flood"
+    meter.mark("flood")
     flood = swarm?.connect(path: "/v1/events", tag: Self.floodTag, headers: headers, isNarrow: true)
+  }
+
+  /// What the plan of the messages does at this moment is shown.
+  func markBurst(at now: Double) {
+    guard let every = settings.burstEvery, elapsed(now) < settings.duration else { return }
+    meter.mark(SoakSample.burst)
+    agenda.add(.burst, at: start + ((elapsed(now) / every).rounded() + 1) * every)
   }
 
   private func sendFlood(_ connection: Swarm.ID) {
