@@ -46,7 +46,8 @@ public struct SoakReport: Sendable, Codable {
   /// Makes a report.
   public init(
     program: String, started: Double, seconds: Double, settings: SoakSettings, profile: String?,
-    script: String?, processes: Int, tls: Bool, endedEarly: Bool, server: String, verdict: SoakVerdict, totals: SoakTotals,
+    script: String?, processes: Int, tls: Bool, endedEarly: Bool, server: String, verdict: SoakVerdict,
+    totals: SoakTotals,
     latency: LatencySummary, latencyFromSending: LatencySummary, windowLatency: LatencySummary,
     publishLatency: LatencySummary, serverCost: ServerCost?, soakCost: SoakCost, samples: [SoakSample]
   ) {
@@ -117,7 +118,9 @@ public struct SoakVerdict: Sendable, Codable {
       failedConditions
       + (checked ? [] : ["nothing was checked: no message reached a subscriber"])
       + (verifier.isTooUndecided
-        ? ["nothing can be said of \(verifier.undecided) of \(verifier.sent) messages, which is more than half"]
+        ? [
+          "nothing can be said of \(verifier.undecided) of \(verifier.sent) messages, which is more than half"
+        ]
         : [])
     undecided = verifier.undecided
     passed = verifier.violationCount == 0 && self.failedConditions.isEmpty

@@ -225,7 +225,8 @@ public struct Verifier: Sendable {
     var behind = first
     while behind < standstills.count, standstills[behind].lowerBound <= end {
       span =
-        min(span.lowerBound, standstills[behind].lowerBound)...max(
+        min(
+          span.lowerBound, standstills[behind].lowerBound)...max(
           span.upperBound, standstills[behind].upperBound)
       behind += 1
     }

@@ -22,7 +22,8 @@ extension DeviceFleet {
       observe(
         .garbled(
           subscriber: devices[index].plan.index,
-          problem: "it can't be read: \(String(decoding: text.prefix(200), as: UTF8.self).printable)"), at: now)
+          problem: "it can't be read: \(String(decoding: text.prefix(200), as: UTF8.self).printable)"),
+        at: now)
     }
   }
 

@@ -119,7 +119,8 @@ extension SoakRun {
     publishers[channel].wait.succeeded()
     verifier.observe(.publisherConnected(channel: channel), at: now)
     // As a publisher does that has lost the answer to its last request.
-    if settings.faults, let last = publishers[channel].accepted, publishers[channel].requests[last.id] == nil {
+    if settings.faults, let last = publishers[channel].accepted, publishers[channel].requests[last.id] == nil
+    {
       count(fault: "asked again")
       publishers[channel].requests[last.id] = last.request
     }
@@ -183,7 +184,8 @@ extension SoakRun {
       publishers[channel].id, aps: aps, priority: publication.step.priority, expiration: expiration,
       requestID: requestID)
     publishers[channel].requests[requestID.text] = SoakPublisher.Request(
-      publication: publication, frame: frame, expected: publication.isSentTwice ? 2 : 1, sentAt: now, due: due)
+      publication: publication, frame: frame, expected: publication.isSentTwice ? 2 : 1, sentAt: now, due: due
+    )
     swarm?.send(frame, on: connection)
     if publication.isSentTwice {
       count(fault: "sent twice")

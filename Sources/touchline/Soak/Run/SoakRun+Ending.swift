@@ -71,7 +71,8 @@ extension SoakRun {
   private func conclude(_ report: SoakReport) {
     screen.end()
     if let own, own.logLines > 0 {
-      Console.note("the soak's server wrote \(own.logLines) lines to its log; the last:\n\(own.lastWords.printable)")
+      Console.note(
+        "the soak's server wrote \(own.logLines) lines to its log; the last:\n\(own.lastWords.printable)")
     }
     SoakOutput.print(report)
     do {
@@ -135,7 +136,8 @@ extension SoakRun {
     return SoakReport(
       program: "touchline \(TouchlineVersion.current)", started: start, seconds: elapsed(now),
       settings: settings, profile: options.profile?.rawValue, script: options.script?.name,
-      processes: options.processes, tls: access.address.isSecure, endedEarly: meter.endedEarly, server: own == nil ? "\(access)" : "a server of its own, \(access)",
+      processes: options.processes, tls: access.address.isSecure, endedEarly: meter.endedEarly,
+      server: own == nil ? "\(access)" : "a server of its own, \(access)",
       verdict: SoakVerdict(verifier, failedConditions: failures), totals: totals, latency: latency,
       latencyFromSending: meter.fromSending.summary, windowLatency: meter.fromWindow.summary,
       publishLatency: meter.publishing.summary, serverCost: server, soakCost: soak, samples: meter.samples)

@@ -14,7 +14,8 @@ extension SoakRun {
       guard !own.isRunning else {
         guard isRunning, now - lastStop > Self.mostEnding else { return }
         stopSignal = nil
-        return breakOff(own.told("still runs \(Decimals.text(Self.mostEnding, 0)) s after it was told to end"))
+        return breakOff(
+          own.told("still runs \(Decimals.text(Self.mostEnding, 0)) s after it was told to end"))
       }
       stopSignal = nil
       guard isRunning else { return }
