@@ -234,9 +234,28 @@ struct VerifierConnectionTests {
     expect(.record, recording, sequence: 9)
   }
 
+  @Test(
+    "what was confirmed after the server was asked may be missing in its answer, and what was before may not")
+  func asked() {
+    for (count, isTold) in [(1, false), (0, true)] {
+      let recording = Recording()
+      var verifier = Verifier(
+        start: Recording.start, channels: [recording.settings],
+        subscribers: (0..<3).map { (0, $0 == 0, $0 == 2) })
+      for event in recording.events { verifier.observe(event.observation, at: event.at) }
+      // One had acknowledged and displayed the tenth, two had received it.
+      #expect(verifier.questions(channel: 0, atMost: 1, after: 1_000).map(\.number) == [10])
+      verifier.observe(.acknowledged(subscriber: 1, numbers: [10], displayed: [10]), at: 1_019.1)
+      verifier.observe(.confirmed(subscriber: 1, numbers: [10], displayed: [10]), at: 1_019.2)
+      verifier.observe(
+        .record(channel: 0, number: 10, written: 2, acknowledged: count, displayed: count), at: 1_019.3)
+      #expect((verifier.counts[.record] != nil) == isTold, "\(verifier.violations)")
+    }
+  }
+
   @Test("questions are about what was sent and let out since a moment, so that the server's memory has it")
   func questions() {
-    let verifier = Recording().judged()
+    var verifier = Recording().judged()
     // The tenth was sent at 1016; the ninth at 1014, and let out at 1015.
     #expect(verifier.questions(channel: 0, atMost: 9, after: 1_014.5).map(\.number) == [10])
     #expect(verifier.questions(channel: 0, atMost: 2, after: 1_000).map(\.number) == [10, 9])

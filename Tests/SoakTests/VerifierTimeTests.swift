@@ -168,9 +168,11 @@ struct VerifierTimeTests {
 
   @Test("a run of most of whose messages nothing can be said has not passed")
   func undecided() {
-    for (count, isTold) in [(18, true), (8, false)] {
+    for (count, still, isTold) in [(18, 0.0, true), (8, 0, false), (18, 7, false)] {
       var recording = Recording()
       recording.note(.disconnected(subscriber: Recording.witness), 1_020)
+      // A tenth of the minute, or more, in which the soak saw nothing.
+      recording.note(.lagged(still), 1_020.5)
       for number in 11..<11 + count {
         recording.send(
           number, at: 1_021, priority: .immediate, isAlert: false, isEnd: false, outcome: .delivered)

@@ -23,6 +23,8 @@ struct LedgerEntry {
   var acknowledged = (sent: 0, confirmed: 0)
   /// The same for what they displayed.
   var displayed = (sent: 0, confirmed: 0)
+  /// What was known when the server was asked about it: later answers to its subscribers may be newer than its own.
+  var whenAsked: (received: Int, acknowledged: Int, displayed: Int)?
 
   var isRefused: Bool { refusal != nil }
 }

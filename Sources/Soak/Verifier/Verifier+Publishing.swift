@@ -145,18 +145,20 @@ extension Verifier {
     guard let entry = ledgers[channel].entries[number] else { return }
     check(.record)
     let position = entry.position
-    if written < entry.received {
+    let least =
+      entry.whenAsked ?? (entry.received, entry.acknowledged.confirmed, entry.displayed.confirmed)
+    if written < least.received {
       violate(
         .record, channel, nil, position, at: now,
-        "message \(number) was written to \(written) subscribers, and \(entry.received) received it")
+        "message \(number) was written to \(written) subscribers, and \(least.received) had received it")
     }
-    for (name, count, mine) in [
-      ("acknowledged", acknowledged, entry.acknowledged), ("displayed", displayed, entry.displayed),
-    ] where !(mine.confirmed...max(mine.confirmed, mine.sent)).contains(count) {
+    for (name, count, least, most) in [
+      ("acknowledged", acknowledged, least.acknowledged, entry.acknowledged.sent),
+      ("displayed", displayed, least.displayed, entry.displayed.sent),
+    ] where !(least...max(least, most)).contains(count) {
       violate(
         .record, channel, nil, position, at: now,
-        "message \(number): the server counts \(count) \(name); \(mine.confirmed) were confirmed and \(mine.sent) sent"
-      )
+        "message \(number): the server counts \(count) \(name); \(least) were confirmed and \(most) sent")
     }
   }
 }
@@ -172,14 +174,20 @@ extension Verifier {
 
   /// Messages of a channel that can be asked for: those of the newest counting that were accepted and let out since a moment, the
   /// newest first. The server's records don't outlive it, and it has those of the last messages alone.
-  public func questions(channel: Int, atMost most: Int, after: Double) -> [(number: Int, uniqueID: String)] {
+  public mutating func questions(
+    channel: Int, atMost most: Int, after: Double
+  ) -> [(number: Int, uniqueID: String)] {
     let entries = ledgers[channel].entries.values.filter { entry in
       entry.uniqueID != nil && entry.letOut.map { $0 > after } ?? false && entry.sentAt > after
         && entry.sent.number > ledgers[channel].newestNumber - Limits.messageRecordsPerChannel + 8
         && entry.position?.epoch == ledgers[channel].epoch
     }
-    return entries.sorted { $0.sent.number > $1.sent.number }.prefix(most).compactMap { entry in
-      entry.uniqueID.map { (entry.sent.number, $0) }
+    let newest = entries.sorted { $0.sent.number > $1.sent.number }.prefix(most)
+    for entry in newest {
+      ledgers[channel].entries[entry.sent.number]?.whenAsked = (
+        entry.received, entry.acknowledged.confirmed, entry.displayed.confirmed
+      )
     }
+    return newest.compactMap { entry in entry.uniqueID.map { (entry.sent.number, $0) } }
   }
 }

@@ -49,6 +49,10 @@ public struct Verifier: Sendable {
   /// Those of them that somebody slow missed, and nobody else saw.
   private var unseen = 0
 
+  /// Seconds that the soak's processes stood still, all together.
+  private var stoodStill: Double = 0
+  private var finishedAt: Double
+
   /// Messages within a second that are a burst.
   static let burst = 6
 
@@ -85,6 +89,7 @@ public struct Verifier: Sendable {
     subscribers: [(channel: Int, isWitness: Bool, isNarrow: Bool)], tolerance: Tolerance = Tolerance()
   ) {
     self.start = start
+    finishedAt = start
     self.tolerance = tolerance
     settings = channels
     ledgers = channels.map { ChannelLedger($0) }
@@ -95,8 +100,11 @@ public struct Verifier: Sendable {
     }
   }
 
-  /// Whether nothing can be said of most messages, so that a verdict on the others says little.
-  public var isTooUndecided: Bool { sent >= 20 && undecided - unseen > sent / 2 }
+  /// Whether nothing can be said of most messages, so that a verdict on the others says little. One whose machine stood still
+  /// has seen little through no fault of the server.
+  public var isTooUndecided: Bool {
+    sent >= 20 && undecided - unseen > sent / 2 && stoodStill < 0.1 * (finishedAt - start)
+  }
 
   /// How many violations there were.
   public var violationCount: Int { counts.values.reduce(0, +) }
@@ -171,7 +179,8 @@ public struct Verifier: Sendable {
       isServerDown = true
     case .serverStarted: isServerDown = false
     case .lagged(let seconds):
-      stoodStill(from: now - seconds, to: now)
+      stoodStill += seconds
+      noteStandstill(from: now - seconds, to: now)
     }
   }
 
@@ -198,6 +207,7 @@ public struct Verifier: Sendable {
   /// - Parameter isEarly: whether the run ends in its middle: what was under way gets no other time than during the run, and
   ///   what has none left is undecided.
   public mutating func finish(at now: Double, isEarly: Bool = false) {
+    finishedAt = now
     advance(to: now)
     let patience = isEarly ? tolerance.delivery : tolerance.lastDelivery
     if !isEarly { judgeReaching(within: tolerance.lastReaching, at: now) }
@@ -218,7 +228,7 @@ public struct Verifier: Sendable {
     }
   }
 
-  private mutating func stoodStill(from start: Double, to end: Double) {
+  private mutating func noteStandstill(from start: Double, to end: Double) {
     // Processes of one machine stand still together, which is one standstill. They don't tell in the order of time.
     var span = start...end
     let first = standstills.lastIndex { $0.upperBound < start }.map { $0 + 1 } ?? 0
