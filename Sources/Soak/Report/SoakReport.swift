@@ -16,6 +16,10 @@ public struct SoakReport: Sendable, Codable {
   public var profile: String?
   /// The script's name, when one was played.
   public var script: String?
+  /// Processes that had the subscribers.
+  public var processes: Int
+  /// Whether the server spoke TLS.
+  public var tls: Bool
   /// Whether it ended before its time.
   public var endedEarly: Bool
   /// Where the server was, and whether it was the soak's own.
@@ -42,7 +46,8 @@ public struct SoakReport: Sendable, Codable {
   /// Makes a report.
   public init(
     program: String, started: Double, seconds: Double, settings: SoakSettings, profile: String?,
-    script: String?, endedEarly: Bool, server: String, verdict: SoakVerdict, totals: SoakTotals,
+    script: String?, processes: Int, tls: Bool, endedEarly: Bool, server: String, verdict: SoakVerdict,
+    totals: SoakTotals,
     latency: LatencySummary, latencyFromSending: LatencySummary, windowLatency: LatencySummary,
     publishLatency: LatencySummary, serverCost: ServerCost?, soakCost: SoakCost, samples: [SoakSample]
   ) {
@@ -52,6 +57,8 @@ public struct SoakReport: Sendable, Codable {
     self.settings = settings
     self.profile = profile
     self.script = script
+    self.processes = processes
+    self.tls = tls
     self.endedEarly = endedEarly
     self.server = server
     self.verdict = verdict
@@ -80,7 +87,7 @@ public struct SoakVerdict: Sendable, Codable {
   public var passed: Bool
   /// Each rule, how often it was held against something, and how often it did not hold.
   public var rules: [RuleCount]
-  /// The first violations.
+  /// The first violations of each rule.
   public var violations: [Violation]
   /// What else is wrong, in words: conditions of `--fail-on` that were met, a run that broke off, or one that checked
   /// nothing.
@@ -104,13 +111,25 @@ public struct SoakVerdict: Sendable, Codable {
       RuleCount(rule: $0, checks: verifier.checks[$0] ?? 0, violations: verifier.counts[$0] ?? 0)
     }
     violations = verifier.violations
-    // That somebody was subscribed says nothing of what a subscription is for.
-    let checked = rules.contains { $0.rule != .unreachable && $0.checks > 0 }
+    // That somebody was subscribed, or published, says nothing of what a subscription is for.
+    let others: Set<SoakRule> = [.unreachable, .cutOff, .answered]
+    let checked = rules.contains { !others.contains($0.rule) && $0.checks > 0 }
     self.failedConditions =
       failedConditions
       + (checked ? [] : ["nothing was checked: no message reached a subscriber"])
+      + (verifier.isTooUndecided
+        ? [
+          "nothing can be said of \(verifier.undecided) of \(verifier.sent) messages, which is more than half"
+        ]
+        : [])
     undecided = verifier.undecided
     passed = verifier.violationCount == 0 && self.failedConditions.isEmpty
+  }
+
+  /// Something else went wrong, in words.
+  public mutating func fail(_ condition: String) {
+    failedConditions.append(condition)
+    passed = false
   }
 
   /// How many violations there were.
@@ -147,7 +166,7 @@ public struct SoakTotals: Sendable, Codable, Hashable {
   public var failedConnections = 0
   /// Connections that did not, because the soak had just stopped its server.
   public var failedWhileStopped = 0
-  /// Connections that the server closed, by code.
+  /// Connections that the server ended, by code, or by what ended them without one.
   public var closeCodes: [String: Int] = [:]
   /// Faults that were made, by kind.
   public var faults: [String: Int] = [:]

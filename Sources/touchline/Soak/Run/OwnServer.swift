@@ -28,8 +28,19 @@ final class OwnServer {
 
   var isRunning: Bool { child?.isRunning ?? false }
 
-  /// How it ended; nil while it runs.
-  var ending: String? { child?.ending }
+  /// What is wrong with how it ended after it was told to, in words; nil when that was as it should be.
+  var badEnding: String? {
+    guard let child, !child.endedWell else { return nil }
+    return told(child.isRunning ? "still runs long after it was told to end" : "was told to end")
+  }
+
+  /// What happened to it, with how it ended and its last words.
+  func told(_ what: String) -> String {
+    let ending = child?.ending.map { ": it \($0)" } ?? ""
+    let words = lastWords
+    return
+      "the soak's server, process \(pid ?? 0), \(what)\(ending)\(words.isEmpty ? "" : "; its last words:\n\(words)")"
+  }
 
   private func path(_ name: String) -> String { folder.url.appendingPathComponent(name).path }
 
@@ -85,9 +96,13 @@ final class OwnServer {
     folder.remove()
   }
 
+  private var logged: Data { FileManager.default.contents(atPath: path("server.log")) ?? Data() }
+
+  /// Lines that it wrote to its log, which has errors alone.
+  var logLines: Int { logged.count { $0 == 0x0A } }
+
   /// The end of what it wrote to its log.
   var lastWords: String {
-    let data = FileManager.default.contents(atPath: path("server.log")) ?? Data()
-    return String(decoding: data.suffix(600), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+    String(decoding: logged.suffix(600), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
   }
 }

@@ -9,19 +9,28 @@ extension SoakRun: FleetListener {
     switch report {
     case .observed(let observation, let at): observed(observation, at: at)
     case .delivered(let delivery, let at): delivered(delivery, at: at)
-    case .failedConnection(let began, let at): failedConnection(began: began, at: at)
     case .failed(let message): failed(message)
     // The part's own object keeps these.
     case .reached, .status: break
     }
   }
 
-  func observed(_ observation: Observation, at now: Double) { verifier.observe(observation, at: now) }
+  func observed(_ observation: Observation, at now: Double) {
+    switch observation {
+    case .wants(let subscriber): attempts[subscriber] = now
+    case .failed(let subscriber, _): failedConnection(began: attempts[subscriber], at: now)
+    default: break
+    }
+    verifier.observe(observation, at: now)
+  }
 
   func delivered(_ delivery: PartDelivery, at now: Double) {
     let arrival = delivery.arrival
     verifier.observe(.received(subscriber: delivery.subscriber, arrival, delivery.shown), at: now)
     meter.isDelivered()
+    if let server = options.server, !SoakOptions.isLoopback(server.address.host) {
+      compareClocks(arrival, at: now)
+    }
     guard delivery.countsLatency else { return }
     let channel = delivery.subscriber % settings.channels
     guard let number = arrival.number, let published = publishers[channel].recent[number] else { return }
@@ -36,7 +45,7 @@ extension SoakRun: FleetListener {
   }
 
   /// While the soak has stopped its server nobody can connect, which says nothing of the server.
-  func failedConnection(began: Double, at now: Double) {
+  private func failedConnection(began: Double, at now: Double) {
     if began <= now, stops.contains(where: { $0.overlaps(began...now) }) {
       totals.failedWhileStopped += 1
     } else {
@@ -57,6 +66,23 @@ extension SoakRun: FleetListener {
   }
 
   func failed(_ message: String) { fail(message) }
+
+  /// When something was let out is told by the server's clock, and judged by this machine's.
+  private func compareClocks(_ arrival: SoakArrival, at now: Double) {
+    guard clocks.compared < Self.comparisons else { return }
+    clocks.compared += 1
+    // Nothing arrives before it was let out, and the fastest delivery takes next to nothing.
+    clocks.behind = min(clocks.behind, now - arrival.sent)
+    let isAhead = clocks.behind < -Self.mostAhead
+    guard isAhead || clocks.compared == Self.comparisons && clocks.behind > Self.mostBehind else { return }
+    clocks.compared = Self.comparisons
+    breakOff(
+      "the server's clock is \(Decimals.text(abs(clocks.behind), 3)) s \(isAhead ? "ahead of" : "behind") this machine's, or it is as slow as that; a soak judges times: set both clocks by NTP"
+    )
+  }
+
+  /// Deliveries by which the clocks are compared, and seconds by which the server's may be off.
+  private static let (comparisons, mostAhead, mostBehind) = (500, 0.1, 0.5)
 
   /// Judges what waited until everything before it was heard.
   func judgeWaiting(until horizon: Double) {

@@ -10,10 +10,16 @@ extension SoakRun {
   func watchServer() {
     guard let own else { return }
     let isRunning = stage == .preparing || stage == .running
-    if isStopping {
-      guard !own.isRunning else { return }
-      isStopping = false
+    if let signal = stopSignal {
+      guard !own.isRunning else {
+        guard isRunning, now - lastStop > Self.mostEnding else { return }
+        stopSignal = nil
+        return breakOff(
+          own.told("still runs \(Decimals.text(Self.mostEnding, 0)) s after it was told to end"))
+      }
+      stopSignal = nil
       guard isRunning else { return }
+      if signal == SIGTERM, let problem = own.badEnding { return breakOff(problem) }
       do throws(CommandFailure) {
         try own.start { [self] access in
           lastStop = now
@@ -26,11 +32,7 @@ extension SoakRun {
         fail(error.message)
       }
     } else if own.pid != nil, !own.isRunning, isRunning {
-      let words = own.lastWords
-      let ending = own.ending.map { ": it \($0)" } ?? ""
-      breakOff(
-        "the soak's server, process \(own.pid ?? 0), ended by itself\(ending)\(words.isEmpty ? "" : "; its last words:\n\(words)")"
-      )
+      breakOff(own.told("ended by itself"))
     }
   }
 
@@ -43,7 +45,7 @@ extension SoakRun {
     lastStop = now
     stops.append(now...Double.infinity)
     meter.serverStops(serverWatch)
-    isStopping = true
+    stopSignal = signal
     own.end(signal)
   }
 
@@ -79,23 +81,37 @@ extension SoakRun {
       for question in verifier.questions(channel: channel, atMost: Self.asked, after: lastStop + 1) {
         let path = "/v1/channels/\(ChannelID.pathSegment(publisher.id))/messages/\(question.uniqueID)"
         client.send(url: access.address.http(path), headers: headers) { [self] result in
-          guard case .success(let response) = result, response.status == 200, stage != .ended,
-            let root = (try? JSONDocument(response.body))?.root,
-            let written = root["written"]?.number?.int, let acknowledged = root["acknowledged"]?.number?.int,
-            let displayed = root["displayed"]?.number?.int
-          else { return }
-          waiting.append(
-            (
-              self.now,
-              .record(
-                channel: channel, number: question.number, written: Int(written),
-                acknowledged: Int(acknowledged), displayed: Int(displayed))
-            ))
+          guard stage != .ended else { return }
+          answers += 1
+          waiting.append((self.now, Self.record(result, channel, question.number)))
         }
+        questions += 1
       }
     }
   }
 
+  /// What the server's answer about a message says. A failure to ask is one of the server, which is there and not stopped.
+  private static func record(
+    _ result: Result<HTTPClientResponse, HTTPClientError>, _ channel: Int, _ number: Int
+  ) -> Observation {
+    switch result {
+    case .failure(let failure):
+      return .unrecorded(channel: channel, number: number, problem: "\(failure)")
+    case .success(let response):
+      guard response.status == 200, let root = (try? JSONDocument(response.body))?.root,
+        let written = root["written"]?.number?.int, let acknowledged = root["acknowledged"]?.number?.int,
+        let displayed = root["displayed"]?.number?.int
+      else {
+        return .unrecorded(channel: channel, number: number, problem: "answered \(response.status)")
+      }
+      return .record(
+        channel: channel, number: number, written: Int(written), acknowledged: Int(acknowledged),
+        displayed: Int(displayed))
+    }
+  }
+
+  /// Seconds that the server may take to end: twice what it gives its connections, and the disk, and a busy machine's.
+  static let mostEnding = 12.0
   /// Messages a channel that the server is asked about.
   private static let asked = 25
 }
@@ -112,7 +128,10 @@ extension SoakRun: SwarmHandler {
 
   func closed(_ connection: Swarm.ID, tag: Int, code: UInt16?, problem: String?, wasOpen: Bool) {
     guard stage == .running, tag != Self.floodTag else { return }
-    if let code { totals.closeCodes["\(code)", default: 0] += 1 }
+    if wasOpen {
+      totals.closeCodes[code.map { "\($0)" } ?? problem ?? "no code", default: 0] += 1
+      verifier.observe(.publisherClosed(channel: tag, code: code.map(Int.init), problem: problem), at: now)
+    }
     if !wasOpen, let refusal = SoakRefusal.message(problem) { return fail(refusal) }
     publisherClosed(tag, at: now)
   }

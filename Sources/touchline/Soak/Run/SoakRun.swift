@@ -47,12 +47,20 @@ final class SoakRun {
   /// What is to be judged once everything before it was heard.
   var waiting: [(at: Double, observation: Observation)] = []
   var lastStop: Double = -.infinity
+  /// When each subscriber last tried to connect.
+  var attempts: [Double]
   /// When the soak's server was stopped, and could be reached again.
   var stops: [ClosedRange<Double>] = []
-  var isStopping = false
+  /// The signal that the server was stopped with, until it is gone.
+  var stopSignal: Int32?
+  /// How many messages the server was asked about, and how many answers came.
+  var questions = 0
+  var answers = 0
   /// When the parts were told to end.
   var stoppedAt: Double = 0
   var flood: Swarm.ID?
+  /// Deliveries by which another machine's clock was compared, and by how many seconds it is behind, at most.
+  var clocks = (compared: 0, behind: Double.infinity)
   /// Why the run could not go on; nil when it could.
   var brokenOff: String?
   var outcome: Result<Int32, CommandFailure> = .success(0)
@@ -72,8 +80,15 @@ final class SoakRun {
     case ended
   }
 
-  /// Seconds after the last message in which windows end, cards go, and the last acknowledgements are answered.
-  private static let settling = (ask: DeviceFleet.lastAcknowledgements + 0.8, end: 5.0)
+  /// Seconds after the last message in which windows end, cards go, and the last acknowledgements are answered; and those at
+  /// their end in which the server answers what it is asked.
+  private static let settling = (least: 5.0, ask: 1.2)
+
+  /// The last message may wait in a window, and has its time to come then.
+  private var settling: Double {
+    let windows = publishers.map { max($0.settings.windows.considerate, $0.settings.windows.passive) }
+    return max(Self.settling.least, (windows.max() ?? 0) + verifier.tolerance.lastDelivery + 0.5)
+  }
   /// Seconds between two judgements.
   private static let judging = 0.1
   /// Seconds in which the parts must have told everything.
@@ -91,6 +106,7 @@ final class SoakRun {
       ? try OwnServer(loop: loop, isDurable: options.settings.restarts > 0, usesTLS: options.usesTLS) : nil
     access = options.server ?? ServerAccess(.standard)
     verifier = Verifier(start: 0, channels: [], subscribers: [])
+    attempts = [Double](repeating: -.infinity, count: settings.subscribers)
     for channel in 0..<settings.channels { publishers.append(SoakPublisher(channel, options)) }
   }
 
@@ -160,7 +176,7 @@ final class SoakRun {
       subscribers: (0..<settings.subscribers).map { index in
         let plan = SubscriberPlan(index: index, settings: settings)
         return (plan.channel, plan.isWitness, plan.isSlow)
-      })
+      }, tolerance: Verifier.Tolerance(subscribers: settings.subscribers))
     do throws(CommandFailure) {
       try beginDevices(last)
     } catch {
@@ -176,8 +192,8 @@ final class SoakRun {
     }
     if settings.faults { agenda.add(.flood, at: start + last * 0.3) }
     if let every = settings.burstEvery, options.script == nil { agenda.add(.burst, at: start + every) }
-    agenda.add(.ask, at: start + last + Self.settling.ask)
-    agenda.add(.end, at: start + last + Self.settling.end)
+    agenda.add(.ask, at: start + last + settling - Self.settling.ask)
+    agenda.add(.end, at: start + last + settling)
     var processes = [(name: parts.isEmpty ? "soak" : "judge", watch: ProcessWatch(pid: getpid()))]
     for (index, part) in parts.enumerated() {
       if let watch = part.watch { processes.append(("part \(index)", watch)) }
