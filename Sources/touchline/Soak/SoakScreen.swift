@@ -151,6 +151,9 @@ final class SoakScreen {
     )
   }
 
+  /// Something else was written to the terminal: where the lines are is not known.
+  func isDisturbed() { drawn.columns = 0 }
+
   /// Leaves what is shown where it is.
   func end() { drawn = (0, 0) }
 }

@@ -65,6 +65,14 @@ extension SoakRun: FleetListener {
     publishers[channel].recent[number]?.outcome = outcome
   }
 
+  /// No more answers come. Those that are missing took until now, at least.
+  func countUnanswered(_ channel: Int, at now: Double) {
+    for request in publishers[channel].requests.values where request.accepted == 0 {
+      meter.publishing.record(now - request.due)
+      countLatencies(of: request.number, channel, nil)
+    }
+  }
+
   func failed(_ message: String) { fail(message) }
 
   /// When something was let out is told by the server's clock, and judged by this machine's.

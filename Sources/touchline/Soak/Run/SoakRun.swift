@@ -119,6 +119,8 @@ final class SoakRun {
 
   func run() throws -> Int32 {
     for signal in [SIGINT, SIGTERM, SIGHUP] { loop.onSignal(signal) { [self] in endEarly() } }
+    // The shell has written below what is shown.
+    loop.onSignal(SIGCONT) { [self] in screen.isDisturbed() }
     defer {
       for part in parts { part.remove() }
       own?.remove()
