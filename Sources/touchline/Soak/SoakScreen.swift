@@ -157,3 +157,12 @@ final class SoakScreen {
   /// Leaves what is shown where it is.
   func end() { drawn = (0, 0) }
 }
+
+extension SoakRun {
+  /// What a person is told at the beginning.
+  func title(_ last: Double) -> String {
+    let processes = options.processes > 1 ? " in \(options.processes) processes" : ""
+    return
+      "\(Decimals.count(settings.subscribers)) activities\(processes) on \(settings.channels) channels for \(Decimals.text(last, 0)) s, \(own == nil ? "\(access)" : "a server of its own"), seed \(settings.seed)"
+  }
+}

@@ -226,15 +226,6 @@ final class SoakRun {
     }
   }
 
-  private func title(_ last: Double) -> String {
-    let processes = options.processes > 1 ? " in \(options.processes) processes" : ""
-    return
-      "\(Decimals.count(settings.subscribers)) activities\(processes) on \(settings.channels) channels for \(Decimals.text(last, 0)) s, \(own == nil ? "\(access)" : "a server of its own"), seed \(settings.seed)"
-  }
-
-  /// The process of the soak's own server.
-  var serverWatch: ProcessWatch? { own?.pid.map { ProcessWatch(pid: $0) } }
-
   // MARK: Time
 
   private func tick() {
