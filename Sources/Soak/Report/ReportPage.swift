@@ -88,7 +88,7 @@ public struct ReportPage {
 
   private var violations: String {
     let conditions = report.verdict.failedConditions.map { "<li>\(escaped($0))</li>" }
-    let shown = report.verdict.violations.prefix(50).map { "<li>\(escaped($0.description))</li>" }
+    let shown = report.verdict.shown(atMost: 50).map { "<li>\(escaped($0.description))</li>" }
     guard !(conditions + shown).isEmpty else { return "" }
     let more = report.verdict.violationCount - shown.count
     return

@@ -72,11 +72,10 @@ enum SoakOutput {
       )
       return
     }
-    for violation in report.verdict.violations.prefix(20) {
-      Console.print("  \(violation.description.printable)")
-    }
-    if report.verdict.violationCount > 20 {
-      Console.print("  and \(report.verdict.violationCount - 20) more")
+    let shown = report.verdict.shown(atMost: mostShown)
+    for violation in shown { Console.print("  \(violation.line(seed: report.settings.seed).printable)") }
+    if report.verdict.violationCount > shown.count {
+      Console.print("  and \(report.verdict.violationCount - shown.count) more")
     }
     for failure in report.verdict.failedConditions { Console.print("  \(failure)") }
     Console.print(
@@ -84,6 +83,8 @@ enum SoakOutput {
     )
   }
 
+  /// Violations that are printed, when there are not many rules that don't hold.
+  private static let mostShown = 20
   private static let names = ["report.json", "report.html"]
 
   /// Finds out before the run whether its report can be written; makes the folder.

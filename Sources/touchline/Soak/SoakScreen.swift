@@ -10,6 +10,13 @@ final class SoakScreen {
   private var drawn = (height: 0, columns: 0)
   private var shown: Double = -.infinity
   private var told = 0
+  private let seed: UInt64
+
+  /// - Parameter seed: the run's, which each violation is told with.
+  init(seed: UInt64) { self.seed = seed }
+
+  /// Violations that are told a second; the others of what is kept follow.
+  private static let mostTold = 20
 
   /// Seconds between two lines where there is no terminal.
   private static let pace: Double = 5
@@ -133,10 +140,10 @@ final class SoakScreen {
   }
 
   private func showLine(_ sample: SoakSample, _ verifier: Verifier) {
-    for violation in verifier.violations.dropFirst(told).prefix(20) {
-      Console.note("violation: \(violation.description.printable)")
+    for violation in verifier.violations.dropFirst(told).prefix(Self.mostTold) {
+      Console.note("violation: \(violation.line(seed: seed).printable)")
     }
-    told = verifier.violations.count
+    told = min(told + Self.mostTold, verifier.violations.count)
     guard sample.at - shown >= Self.pace || !sample.events.isEmpty else { return }
     shown = sample.at
     let latency = sample.latency.map {

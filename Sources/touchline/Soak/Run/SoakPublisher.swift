@@ -101,8 +101,8 @@ extension SoakRun {
 
   func connectPublisher(_ channel: Int) {
     guard publishers[channel].connection == nil, let swarm else { return }
-    publishers[channel].wait.connects()
     verifier.observe(.publisherWants(channel: channel), at: now)
+    publishers[channel].wait.connects()
     do throws(RequestFailure) {
       publishers[channel].connection = swarm.connect(
         path: "/v1/events", tag: channel, headers: try access.headers())

@@ -66,7 +66,7 @@ final class SoakRun {
   var outcome: Result<Int32, CommandFailure> = .success(0)
 
   let own: OwnServer?
-  let screen = SoakScreen()
+  let screen: SoakScreen
   var access: ServerAccess
   private var watch: DescriptorWatch?
   private var clock = SoakClock()
@@ -80,6 +80,8 @@ final class SoakRun {
     case ended
   }
 
+  /// Seconds between two judgements.
+  private static let judging = 0.1
   /// Seconds after the last message in which windows end, cards go, and the last acknowledgements are answered; and those at
   /// their end in which the server answers what it is asked.
   private static let settling = (least: 5.0, ask: 1.2)
@@ -89,8 +91,6 @@ final class SoakRun {
     let windows = publishers.map { max($0.settings.windows.considerate, $0.settings.windows.passive) }
     return max(Self.settling.least, (windows.max() ?? 0) + verifier.tolerance.lastDelivery + 0.5)
   }
-  /// Seconds between two judgements.
-  private static let judging = 0.1
   /// Seconds in which the parts must have told everything.
   static let patience = 30.0
   /// The tag of the connection that is no publisher's; those have their channel's number.
@@ -99,6 +99,7 @@ final class SoakRun {
   init(_ options: SoakOptions) throws {
     self.options = options
     settings = options.settings
+    screen = SoakScreen(seed: options.settings.seed)
     loop = try EventLoop()
     random = SeededGenerator(seed: options.settings.seed, stream: 3_000_000)
     own =
