@@ -27,7 +27,7 @@ let package = Package(
     .target(
       name: "EventLoop",
       dependencies: [
-        "CLibwebsockets", "CLibwebsocketsShims", "CLibuv", "COpenSSL", "COpenSSLShims", "CNghttp2",
+        "CLibwebsockets", "CLibwebsocketsShims", "CLibuv", "CLinux", "COpenSSL", "COpenSSLShims", "CNghttp2",
       ]),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport", "CNghttp2"]),
 

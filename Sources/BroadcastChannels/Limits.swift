@@ -169,7 +169,7 @@ public enum Limits {
   public static let subscriptionsPerSession = 1_024
   /// Bytes that wait for one slow connection. Conflation keeps it far below; beyond it, close code 1013.
   public static let pendingBytesPerConnection = 262_144
-  /// Alerts and ends that wait for one slow connection: they are never conflated, so this is their hard bound.
+  /// Alerts, ends and answers that wait for one slow connection: they are never conflated, so this is their hard bound.
   public static let pendingKeepsPerConnection = 256
   /// Seconds from accepting a connection to a whole request or handshake.
   public static let handshakeSeconds: Double = 10

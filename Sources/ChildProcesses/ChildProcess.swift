@@ -29,7 +29,8 @@ public final class ChildProcess: Sendable {
   /// Nobody else can have the id as long as the child was not waited for, and that happens with the lock alone.
   private let state = Mutex<Ending?>(nil)
 
-  /// Starts a program in a process group of its own, with no blocked signals, and with no other descriptors than these.
+  /// Starts a program in a process group of its own, with no signals blocked or ignored, and with no other descriptors than these.
+  /// From then on this process doesn't ignore SIGCHLD: whoever does never hears how its children ended.
   ///
   /// - Parameters:
   ///   - executable: its path.
@@ -59,7 +60,14 @@ public final class ChildProcess: Sendable {
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
     posix_spawnattr_setpgroup(&attributes, 0)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
+    // A loop's process ignores SIGPIPE, and whoever started this one may have had SIGCHLD ignored.
+    var ordinary = sigset_t()
+    sigemptyset(&ordinary)
+    for signal in [SIGPIPE, SIGCHLD] { sigaddset(&ordinary, signal) }
+    posix_spawnattr_setsigdefault(&attributes, &ordinary)
+    posix_spawnattr_setflags(
+      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF))
+    Glibc.signal(SIGCHLD, SIG_DFL)
 
     var pid: pid_t = 0
     let failure = Self.withStrings([executable] + arguments) { arguments in

@@ -23,6 +23,8 @@ struct BrokenFrame: Error, Equatable {
 enum FrameReader {
   /// Bytes of the largest message: an envelope around a broadcast's 5,120.
   static let largest = 65_536
+  /// Bytes in front of a message (RFC 6455 section 5.2; a server masks nothing).
+  static let longestHead = 10
 
   /// Reads the frame at an offset.
   ///

@@ -13,12 +13,14 @@ extension Swarm {
     problem.hasPrefix(brokenFrame) || problem.hasPrefix("TLS")
   }
 
-  func control(_ operation: Int32, _ id: ID) {
-    guard let link = self[id] else { return }
+  /// - Returns: whether the kernel did it: it has a bound on what it watches for a user (epoll(7)).
+  @discardableResult
+  func control(_ operation: Int32, _ id: ID) -> Bool {
+    guard let link = self[id] else { return false }
     var event = epoll_event()
     event.events = link.interest
     event.data.u64 = UInt64(UInt32(id.slot)) | UInt64(UInt32(truncatingIfNeeded: id.generation)) << 32
-    epoll_ctl(descriptor, operation, link.descriptor, &event)
+    return epoll_ctl(descriptor, operation, link.descriptor, &event) == 0
   }
 
   func updateInterest(_ id: ID) {
@@ -121,7 +123,9 @@ extension Swarm {
   private func read(_ id: ID) {
     guard let link = self[id], !link.isPaused else { return }
     let kept = link.partial.count
-    guard kept < room.count / 2 else { return fail(id, "an answer that never ends") }
+    guard kept < FrameReader.largest + FrameReader.longestHead else {
+      return fail(id, "an answer that never ends")
+    }
     if kept > 0 {
       room.replaceSubrange(0..<kept, with: link.partial)
       links[id.slot]?.partial = []

@@ -145,8 +145,9 @@ public final class Swarm {
     let connected = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(socket, $0, addressLength) }
     }
+    let isUnderWay = connected == 0 || errno == EINPROGRESS
     let secure = tls?.session(on: socket)
-    guard connected == 0 || errno == EINPROGRESS, tls == nil || secure != nil else {
+    guard isUnderWay, tls == nil || secure != nil else {
       Glibc.close(socket)
       return nil
     }
@@ -158,7 +159,12 @@ public final class Swarm {
       descriptor: socket, generation: generation, tag: tag, secure: secure, interest: Self.writable)
     link.pending = Handshake.request(path: path, host: host, headers: headers)
     links[slot] = link
-    control(EPOLL_CTL_ADD, id)
+    guard control(EPOLL_CTL_ADD, id) else {
+      links[slot] = nil
+      free.append(slot)
+      Glibc.close(socket)
+      return nil
+    }
     return id
   }
 

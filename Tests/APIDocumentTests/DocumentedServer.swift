@@ -37,7 +37,7 @@ final class DocumentedServer: @unchecked Sendable {
     let chosen = Handover(configuration: configuration, store: store ?? MemoryChannelStore())
     let started = DispatchSemaphore(value: 0)
     let thread = Thread { [ended, running] in
-      EventLoop.raiseDescriptorLimit()
+      EventLoop.makeRoomForDescriptors()
       running.value = Result {
         let loop = try EventLoop()
         let server = try BroadcastServer(

@@ -26,11 +26,23 @@ static inline void make_context(void) {}
 static inline void secure(struct stream *s) { (void)s; }
 #endif
 
+// Subscribers, which are many, come from several addresses: of one address's ports Linux looks at every second one first, and
+// once those are taken it looks at all of them in vain for each connection.
+static inline void choose_source(int fd) {
+  static int count;
+  int on = 1;
+  struct sockaddr_in from = loopback(0);
+  from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + count++ / 10000);
+  setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+  if (bind(fd, (void *)&from, sizeof from) < 0) die("bind");
+}
+
 static inline struct stream dial(int port, int nonblocking) {
   struct stream s = {.fd = socket(AF_INET, SOCK_STREAM | (nonblocking ? SOCK_NONBLOCK : 0), 0)};
   int on = 1;
   if (s.fd < 0) die("socket");
   setsockopt(s.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (nonblocking) choose_source(s.fd);
   struct sockaddr_in a = loopback(port);
   if (connect(s.fd, (void *)&a, sizeof a) < 0 && errno != EINPROGRESS) die("connect");
   secure(&s);

@@ -87,6 +87,28 @@ import Testing
     #expect(listener.heard == Array(1...1_000))
   }
 
+  @Test(
+    "a publisher that hears its own channel, and subscribers that leave, keep nothing from being replaced")
+  func ownPublisher() throws {
+    let listener = Listener()
+    _ = add(listener)
+    let publisher = Listener()
+    let place = add(publisher)
+    for _ in 0..<1_000 { _ = add(Listener()) }
+    for _ in 0..<1_000 {
+      try publish()
+      room.shard.catchUpPublisher(at: place)
+      let last = room.shard.count - 1
+      room.shard.catchUp(at: last, isLeaving: true)
+      room.shard.remove(at: last)
+    }
+    // Nothing went out at once, which 4 MB would.
+    #expect(listener.heard.isEmpty)
+    serve()
+    #expect(listener.heard.count > 190 && listener.heard.count < 230 && listener.heard.last == 1_000)
+    #expect(publisher.heard == publisher.heard.sorted() && publisher.heard.last == 1_000)
+  }
+
   @Test("who comes when much waits hears what comes later; what reached nobody isn't acknowledged")
   func comers() throws {
     let early = Listener()

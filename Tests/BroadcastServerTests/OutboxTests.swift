@@ -28,7 +28,7 @@ import Testing
       let fits = outbox.append(text, size: 10, channel: channel, isIrreplaceable: false).fits
       #expect(fits)
     }
-    #expect(outbox.pendingBytes == 20 && outbox.conflated == 3)
+    #expect(outbox.pendingBytes == 20)
     #expect(contents(outbox) == ["a3", "b2"])
   }
 

@@ -51,7 +51,7 @@ final class ServerFixture: @unchecked Sendable {
     let ended = Box(false)
     let started = Box<Result<Started, any Error>?>(nil)
     let thread = Thread { [setup] in
-      EventLoop.raiseDescriptorLimit()
+      EventLoop.makeRoomForDescriptors()
       do {
         let loop = try EventLoop()
         var configuration = ServerConfiguration()
@@ -88,6 +88,18 @@ final class ServerFixture: @unchecked Sendable {
     (port, securePort) = (result.port, result.securePort)
     (remote, server) = (result.remote, result.server)
     (self.log, self.ended) = (log, ended)
+  }
+
+  /// Holds the main loop meanwhile, so that what is sent to it arrives in one turn, in order.
+  func holding(_ body: () throws -> Void) rethrows {
+    let (isHeld, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    remote.post {
+      isHeld.signal()
+      goesOn.wait()
+    }
+    isHeld.wait()
+    defer { goesOn.signal() }
+    try body()
   }
 
   /// Asks the server to shut down, and doesn't wait.

@@ -184,6 +184,25 @@ import Testing
     }
   }
 
+  @Test("who subscribes anew hears what is on its way first, and then where the channel stands")
+  func anew() throws {
+    try withServer {
+      $0.definitions = [try unlimited("one")]
+    } _: { server in
+      let session = try SubscriberSocket(sessionOn: server)
+      _ = try session.ask(#"{"type":"subscribe","channel":"one"}"#)
+      let publisher = try SubscriberSocket(sessionOn: server)
+      // Its first frame has been dealt with: from now on both are read in the order of their sending.
+      _ = try publisher.ask(#"{"type":"unsubscribe","channel":"one"}"#)
+      server.holding {
+        publisher.send(#"{"type":"publish","channel":"one","aps":\#(Request.aps())}"#)
+        session.send(#"{"type":"subscribe","channel":"one"}"#)
+      }
+      #expect(try session.receive("message").seq == 1)
+      #expect(try session.receive("subscribed").seq == 1)
+    }
+  }
+
   @Test(arguments: loopCounts) func pythonSpeaksTheWholeProtocol(_ loops: Int) throws {
     try withServer(loops: loops) {
       $0.definitions = [try definition("final", #"{"app":"com.example.scores","message-storage-policy":1}"#)]

@@ -170,6 +170,26 @@ import Testing
     try expectWell(server)
   }
 
+  @Test("who reads no answer is answered no more than a bound, and everything once it reads")
+  func noCredit() throws {
+    let server = try TestServer { $0.http2.maxWaitingAnswerBytes = 2_000_000 }
+    defer { server.stop() }
+    // SETTINGS_INITIAL_WINDOW_SIZE 0: no answer may be sent.
+    let client = try FrameClient(port: server.port, settings: [(4, 0)])
+    let streams = (0..<10).map { UInt32($0 * 2 + 1) }
+    for stream in streams { client.send(FrameClient.head(stream, "GET", "/big")) }
+    // A PING is answered after all that came before it.
+    client.send(Frame(type: 6, flags: 0, stream: 0, payload: [UInt8](repeating: 1, count: 8)))
+    _ = try client.next { $0.type == 6 }
+    // 900,000 bytes each: two are below the bound, the third is the last one that is looked at.
+    #expect(server.service.requests.value.count == 3)
+    client.send(Frame(type: 8, flags: 0, stream: 0, payload: big(20_000_000)))
+    client.sendSettings([(4, 1_000_000)])
+    var bytes = 0
+    while bytes < 10 * 900_000 { bytes += try client.next { $0.type == 0 }.payload.count }
+    #expect(bytes == 10 * 900_000 && server.service.requests.value.count == 10)
+  }
+
   @Test("extended CONNECT (RFC 8441) is not offered, and refused for its stream alone")
   func extendedConnect() throws {
     let server = try TestServer()

@@ -179,6 +179,40 @@ import Testing
     #expect(socket.readAll().hasSuffix("\r\n\r\n!"))
   }
 
+  @Test func aReaderThatGoesOnHasMoreTime() throws {
+    let server = try TestServer { $0.sendBufferBytes = 16_384 }
+    defer { server.stop() }
+    let socket = try RawSocket(port: server.port, receiveBuffer: 4_096)
+    socket.write("GET /big HTTP/1.1\r\nHost: x\r\n\r\n")
+    let deadline: () throws -> Double = {
+      try server.loop.on { _ in
+        try #require(server.server?.connections.values.compactMap { $0 as? HTTPConnection }.first).deadline
+      }
+    }
+    _ = socket.read(1)
+    let first = try deadline()
+    #expect(socket.read(400_000).count == 400_000)
+    #expect(try deadline() > first)
+  }
+
+  @Test func whoAsksForAWebSocketWhileTheServerEndsIsRefused() throws {
+    let server = try TestServer()
+    defer { server.stop() }
+    let socket = try RawSocket(port: server.port)
+    socket.write("GET /ws HTTP/1.1\r\nHost: x\r\n")
+    try server.waitForCount(1)
+    try waitUntil("half a head") {
+      try server.loop.on { _ in
+        server.server?.connections.values.contains { ($0 as? HTTPConnection)?.input.isEmpty == false } == true
+      }
+    }
+    try server.loop.on { _ in server.server?.stopAccepting() }
+    let rest = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    socket.write(rest + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+    #expect(socket.readAll().hasPrefix("HTTP/1.1 503 "))
+    #expect(server.service.recorders.value.isEmpty)
+  }
+
   @Test func eventStreamsFlowToCurlAndEndWithClose() throws {
     let server = try TestServer()
     defer { server.stop() }

@@ -15,7 +15,7 @@ final class TestLoop: @unchecked Sendable {
   init() {
     let ready = DispatchSemaphore(value: 0)
     let thread = Thread { [self] in
-      EventLoop.raiseDescriptorLimit()
+      EventLoop.makeRoomForDescriptors()
       loop = try? EventLoop()
       ready.signal()
       loop?.run()

@@ -25,6 +25,15 @@ import Testing
     try events.wait("ticks") { $0 == ["first", "late", "tick 1", "tick 2", "tick 3"] }
   }
 
+  /// proc(5): `FDSize` is how many slots the kernel's table has. It would be 64 with so few descriptors open.
+  @Test func theKernelHasRoomForEveryDescriptorBeforeItIsOpened() throws {
+    EventLoop.makeRoomForDescriptors()
+    let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+    let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("FDSize:") })
+    let slots = try #require(line.split(separator: "\t").last.flatMap { Int($0) })
+    #expect(slots >= min(EventLoop.descriptorLimit, 262_144))
+  }
+
   @Test func remoteJobsRunInOrderAndNotAfterTheEnd() throws {
     let loop = TestLoop()
     let seen = Box<[Int]>([])

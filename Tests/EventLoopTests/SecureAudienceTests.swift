@@ -125,6 +125,7 @@ import Testing
     let client = try client(
       server.port,
       """
+      input()
       raw = socket.socket(fileno=s.detach())
       raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)); raw.close()
       print("gone", flush=True)
@@ -135,6 +136,7 @@ import Testing
     // In the loop's thread until the write fails, so that no event of the socket comes between.
     try server.loop.on { loop in
       let room = Room(loop, connection.value)
+      client.send("go\n")
       while exceptions.value == 0 {
         for exception in room.serve(frame(1, 20_000)) {
           exceptions.value += 1

@@ -97,6 +97,18 @@ import Testing
     try expectWell(server)
   }
 
+  @Test("after a handshake that failed the loop rests, although the client keeps its socket open")
+  func restsAfterFailure() throws {
+    let server = try secureServer()
+    defer { server.stop() }
+    let socket = try RawSocket(port: server.port)
+    socket.write([0x16, 3, 1] + [UInt8](repeating: 7, count: 300))
+    // The alert, and the end of what the server says.
+    _ = socket.readAll()
+    try waitUntil("nothing to be done soon") { try server.loop.on { $0.soonJobs.isEmpty } }
+    try expectWell(server)
+  }
+
   @Test("a client without ALPN that opens with the preface gets HTTP/2")
   func prefaceWithoutALPN() throws {
     let server = try secureServer()

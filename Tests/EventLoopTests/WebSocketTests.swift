@@ -308,6 +308,85 @@ final class SilentListener {
   deinit { close(descriptor) }
 }
 
+/// Answers each text with a kilobyte, and counts what was not taken.
+private final class Generous: StreamHandler, HTTPService, @unchecked Sendable {
+  let refused = Box(0)
+
+  func respond(to request: HTTPRequest, _ exchange: HTTPExchange) {
+    exchange.answer(HTTPResponse(status: 404))
+  }
+  func upgrade(_ request: HTTPRequest) -> UpgradeDecision { .accept(self) }
+  func opened(_ connection: Connection) {}
+  func received(text: [UInt8], _ connection: Connection) {
+    let answer = [UInt8](repeating: 0x61, count: 1_000)
+    if !connection.send(OutgoingBytes(webSocketText: answer)) { refused.change { $0 += 1 } }
+  }
+  func writable(_ connection: Connection) {}
+  func closed(_ connection: Connection, code: UInt16?, reason: String) {}
+}
+
+@Suite struct UnsentBytesTests {
+  @Test("what a peer doesn't take waits with the server, and not in the kernel")
+  func unsent() throws {
+    let server = try TestServer()
+    defer { server.stop() }
+    let socket = try RawSocket(port: server.port, receiveBuffer: 4_096)
+    socket.upgrade()
+    let recorder = try server.service.recorder(0)
+    let taken = try server.loop.on { _ in
+      let connection = try #require(recorder.connection)
+      let message = OutgoingBytes(webSocketText: [UInt8](repeating: 0x61, count: 1_000))
+      return (0..<4_000).prefix { _ in connection.send(message) }.count
+    }
+    // 65 that are not sent yet, and what the peer's receive buffer, doubled by Linux, has room for. It would be thousands.
+    #expect(taken >= 60 && taken <= 200)
+  }
+
+  @Test("nothing waits for more to be sent with it: TCP_NODELAY is the listener's and everybody's")
+  func noDelay() throws {
+    let server = try TestServer()
+    defer { server.stop() }
+    let socket = try RawSocket(port: server.port)
+    socket.upgrade()
+    _ = try server.service.recorder(0)
+    let options = try server.loop.on { _ in
+      let wire = try #require(server.server?.webSockets.first).wire
+      return [TCP_NODELAY, TCP_NOTSENT_LOWAT].map { option in
+        var value: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        getsockopt(wire.descriptor, Int32(IPPROTO_TCP), option, &value, &size)
+        return value
+      }
+    }
+    #expect(options == [1, 65_536])
+  }
+}
+
+@Suite struct ManyAnswersTests {
+  @Test("who asks for much in one write, and whose socket has room, is never told to wait")
+  func much() throws {
+    let loop = TestLoop()
+    defer { loop.stop() }
+    let service = Generous()
+    var options = ServerOptions()
+    // Room for all of it, whatever the client has read: 150 answers are 150,600 bytes, more than is gathered in one read.
+    options.sendBufferBytes = 200_000
+    let chosen = options
+    let server = Box<HTTPServer?>(nil)
+    let port = try loop.on { loop in
+      let made = try HTTPServer(loop: loop, options: chosen, service: service)
+      server.value = made
+      return made.port
+    }
+    let socket = try RawSocket(port: port)
+    socket.upgrade()
+    socket.write(Array((0..<150).map { _ in clientFrame(1, [0x3f]) }.joined()))
+    for _ in 0..<150 { #expect(socket.readFrame()?.payload.count == 1_000) }
+    #expect(service.refused.value == 0)
+    server.value = nil
+  }
+}
+
 final class ClientRecorder: WebSocketClientHandler, @unchecked Sendable {
   let events = Box<[String]>([])
   var client: WebSocketClient?

@@ -71,12 +71,20 @@ final class ChannelShard {
   }
 
   /// Gives a subscriber what was sent before now and has not reached it yet.
-  func catchUp(at place: Int) {
+  ///
+  /// - Parameter isLeaving: it gets nothing more. To one that stays it can't be said any more that the last message was replaced.
+  func catchUp(at place: Int, isLeaving: Bool = false) {
     let next = audience.catchUp(at: place, next: nextNumber)
-    settledNumber = nextNumber
+    if !isLeaving { settledNumber = nextNumber }
     for broadcast in ((pass?.broadcasts ?? []) + queue).suffix(nextNumber - next) {
       subscribers[place].deliver(broadcast)
     }
+  }
+
+  /// Gives a publisher that hears its own channel its message before the answer. When the channel is flooded the answer comes first: a
+  /// message that one subscriber has can't be replaced for the others.
+  func catchUpPublisher(at place: Int) {
+    if queuedBytes <= Limits.fanOutQueueBytes { catchUp(at: place) }
   }
 
   // MARK: Sending

@@ -12,6 +12,8 @@ protocol DeliveryLine: AnyObject {
   func leave(_ room: ChannelRoom, isForgotten: Bool)
   /// Takes what was published in it before now and has not reached it yet.
   func catchUp(_ room: ChannelRoom)
+  /// The same for a publisher that hears its own channel, see ``ChannelShard/catchUpPublisher(at:)``.
+  func catchUpPublisher(_ room: ChannelRoom)
   /// Takes the stored message that comes with a subscription.
   func deliver(stored broadcast: Broadcast)
   func acknowledge(_ acknowledgement: Acknowledgement, of channel: ChannelID)
@@ -34,6 +36,8 @@ extension Receiver: DeliveryLine {
   func leave(_ room: ChannelRoom, isForgotten: Bool) { leave(room.id, isForgotten: isForgotten) }
 
   func catchUp(_ room: ChannelRoom) { catchUp(room.id) }
+
+  func catchUpPublisher(_ room: ChannelRoom) { catchUpPublisher(room.id) }
 
   func handled() {}
 
@@ -67,6 +71,8 @@ final class RemoteLine: DeliveryLine {
   }
 
   func catchUp(_ room: ChannelRoom) { post(.catchUp(room.id)) }
+
+  func catchUpPublisher(_ room: ChannelRoom) { post(.catchUpPublisher(room.id)) }
 
   func deliver(stored broadcast: Broadcast) { post(.stored(broadcast.frame)) }
 

@@ -65,6 +65,7 @@ final class DeliveryLoop {
       receiver.join(shard(channel, alias: alias), at: sequence)
     case .leave(let channel, let isForgotten): receiver.leave(channel, isForgotten: isForgotten)
     case .catchUp(let channel): receiver.catchUp(channel)
+    case .catchUpPublisher(let channel): receiver.catchUpPublisher(channel)
     case .stored(let frame):
       guard let shard = shards[frame.channel] else { return }
       receiver.deliver(stored: Broadcast(frame, ledger: shard.ledger))

@@ -26,6 +26,7 @@ enum SessionOrder: Sendable {
   case join(ChannelID, alias: String?, sequence: Int)
   case leave(ChannelID, isForgotten: Bool)
   case catchUp(ChannelID)
+  case catchUpPublisher(ChannelID)
   case stored(BroadcastFrame)
   case acknowledge(Acknowledgement, of: ChannelID)
   case push(OutgoingPush)

@@ -17,7 +17,6 @@ struct Outbox<Bytes> {
   private var entries: [(kind: Kind, channel: ChannelID?, bytes: Bytes, size: Int)] = []
   private var head = 0
   private(set) var pendingBytes = 0
-  private(set) var conflated = 0
   private var keeps = 0
 
   var isEmpty: Bool { head == entries.count }
@@ -64,7 +63,6 @@ struct Outbox<Bytes> {
       let index = entries[head...].firstIndex(where: { $0.kind == .conflatable(channel) })
     else { return nil }
     pendingBytes -= entries[index].size
-    conflated += 1
     return entries.remove(at: index).bytes
   }
 

@@ -143,7 +143,7 @@ final class Receiver: StreamHandler, Subscriber, KeptAlive {
   /// - Parameter isForgotten: what waits of the channel's messages is taken back.
   func leave(_ channel: ChannelID, isForgotten: Bool) {
     guard let membership = membership(in: channel) else { return }
-    membership.shard.catchUp(at: membership.place)
+    membership.shard.catchUp(at: membership.place, isLeaving: true)
     if self.membership?.shard === membership.shard {
       self.membership = nil
     } else {
@@ -157,6 +157,11 @@ final class Receiver: StreamHandler, Subscriber, KeptAlive {
   /// Takes what was published in a channel before now and has not reached it yet.
   func catchUp(_ channel: ChannelID) {
     if let membership = membership(in: channel) { membership.shard.catchUp(at: membership.place) }
+  }
+
+  /// The same for a publisher that hears its own channel, before the answer; see ``ChannelShard/catchUpPublisher(at:)``.
+  func catchUpPublisher(_ channel: ChannelID) {
+    if let membership = membership(in: channel) { membership.shard.catchUpPublisher(at: membership.place) }
   }
 
   // MARK: Connection
@@ -199,8 +204,9 @@ final class Receiver: StreamHandler, Subscriber, KeptAlive {
     while let next = more.outbox.first, connection.send(next.bytes) {
       more.stalledSince = sweep.now
       next.broadcast?.countWritten()
-      if let push = next.push { owner?.pushed(push.uniqueID, .written) }
+      // Before the owner hears of it, who may have the next one already.
       more.outbox.removeFirst()
+      if let push = next.push { owner?.pushed(push.uniqueID, .written) }
     }
     if more.outbox.isEmpty { more.stalledSince = nil }
     sayFarewell()

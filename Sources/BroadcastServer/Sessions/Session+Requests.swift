@@ -81,8 +81,8 @@ extension Session {
   /// Subscribes, or resumes: the newest stored message comes right after the answer, if it is newer.
   func subscribe(to room: ChannelRoom, since: StreamPosition?, requestID: RequestID?) {
     let seen = room.seen
-    // Subscribing anew goes on: what was counted for this session isn't counted again.
-    if !isSubscribed(to: room.id) { add(room) }
+    // Subscribing anew goes on: what was counted for this session isn't counted again, and what is on its way comes first.
+    if isSubscribed(to: room.id) { line?.catchUp(room) } else { add(room) }
     send(
       .subscribed(
         SubscribedFrame(
@@ -171,7 +171,7 @@ extension Session {
     case .success(let publication):
       facts.publication = publication
       // Who hears its own channel has the message before the answer, and not at the end of the turn.
-      if let room, isSubscribed(to: room.id) { line?.catchUp(room) }
+      if let room, isSubscribed(to: room.id) { line?.catchUpPublisher(room) }
       let published = publication.result
       send(
         .published(

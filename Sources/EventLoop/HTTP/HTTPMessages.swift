@@ -16,12 +16,19 @@ public final class HTTPPeer {
   public var userInfo: AnyObject?
 
   /// Makes a peer.
-  public init(
-    remoteAddress: String, isSecure: Bool = false, httpVersion: String = "1.1",
-    clientCertificate: PeerCertificate? = nil
+  public convenience init(remoteAddress: String, isSecure: Bool = false, httpVersion: String = "1.1") {
+    self.init(
+      remoteAddress: remoteAddress, address: NetworkAddress(remoteAddress), isSecure: isSecure,
+      httpVersion: httpVersion, clientCertificate: nil)
+  }
+
+  /// Makes the peer of a connection whose address is known already.
+  init(
+    remoteAddress: String, address: NetworkAddress?, isSecure: Bool, httpVersion: String,
+    clientCertificate: PeerCertificate?
   ) {
     self.remoteAddress = remoteAddress
-    address = NetworkAddress(remoteAddress)
+    self.address = address
     self.isSecure = isSecure
     self.httpVersion = httpVersion
     self.clientCertificate = clientCertificate

@@ -36,6 +36,7 @@ public final class HTTPServer: ConnectionHost {
     let accepted = Accepted()
     let listener = try Listener(
       loop: loop, host: options.host, port: options.port, backlog: options.backlog,
+      unsentBytes: options.unsentBytes,
       starved: { descriptor in
         accepted.server?.service.noticed(.noDescriptors, from: "")
         guard let descriptor else { return }
@@ -82,10 +83,11 @@ public final class HTTPServer: ConnectionHost {
     turnedAway.closeThose(before: .infinity)
   }
 
-  private func accept(_ descriptor: Int32, _ address: String) {
+  private func accept(_ descriptor: Int32, _ remoteAddress: String) {
     acceptedCount += 1
-    if let refusal = gate.enter(descriptor, from: NetworkAddress(address)) {
-      service.noticed(.tooManyConnections(refusal), from: refusal == .tooMany ? "" : address)
+    let address = NetworkAddress(remoteAddress)
+    if let refusal = gate.enter(descriptor, from: address) {
+      service.noticed(.tooManyConnections(refusal), from: refusal == .tooMany ? "" : remoteAddress)
       return turnAway(descriptor, lingers: true)
     }
     if var size = options.sendBufferBytes {
@@ -96,8 +98,7 @@ public final class HTTPServer: ConnectionHost {
       Glibc.close(descriptor)
       return
     }
-    let arrival = Arrival(wire, remoteAddress: address, server: self)
-    add(arrival)
+    add(Arrival(wire, remoteAddress: remoteAddress, address: address, server: self))
   }
 
   override func checkAll() {
@@ -124,7 +125,7 @@ public final class HTTPServer: ConnectionHost {
   /// The wire goes on as a WebSocket, which begins with `answer`.
   func becomeWebSocket(_ wire: Wire, _ answer: [UInt8], _ connection: Connection, _ from: HTTPConnection) {
     forget(from)
-    let socket = ServerSocket(wire, connection: connection, server: self)
+    let socket = ServerSocket(wire, connection: connection, host: self)
     add(socket)
     connection.attach(socket)
     socket.open(answer)

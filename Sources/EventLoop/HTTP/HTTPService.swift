@@ -80,6 +80,10 @@ public struct ServerOptions: Sendable {
   /// Bytes the kernel may hold for a peer that reads slowly (SO_SNDBUF, which Linux doubles); nil leaves it
   /// to the kernel, which grows it to several megabytes.
   public var sendBufferBytes: Int32?
+  /// Bytes that the kernel takes for a peer while as many have not been sent yet (TCP_NOTSENT_LOWAT, tcp(7)). What is on its way
+  /// doesn't count, so that a fast connection over a long way isn't slowed down; but for one that can't take more, what would wait
+  /// in the kernel waits here, where it can still be replaced by something newer.
+  public var unsentBytes: Int32 = 65_536
   /// Connections the kernel may keep waiting for accept.
   public var backlog: Int32 = 4_096
 

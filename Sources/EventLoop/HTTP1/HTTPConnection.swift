@@ -196,6 +196,8 @@ final class HTTPConnection: ServedConnection, WireUser, Answering {
       // A client must wait for the handshake's answer (RFC 6455 section 4.1).
       return refuse(400, "DataBeforeHandshake")
     }
+    // Who came now would be parted with before it has said anything.
+    guard !server.isClosing else { return refuse(503, "Shutdown") }
     switch WebSocketHandshake.check(head, subprotocols: server.options.subprotocols) {
     case .refused(let response): end(with: response)
     case .accepted(let answer, let subprotocol):

@@ -11,7 +11,7 @@ extension HTTPConnection {
     let head = response.head(length: response.body.count, keepAlive: goesOn, date: server.date)
     phase = .head
     isResting = input.isEmpty
-    deadline = loop.now + (isResting ? server.options.idleTimeout : server.options.handshakeTimeout)
+    renewDeadline()
     write(hasBody ? head + response.body : head)
     if goesOn {
       process()
@@ -50,13 +50,22 @@ extension HTTPConnection {
     updateEvents()
   }
 
+  /// An answer is read: a slow reader that goes on isn't cut off in the middle. When all of it went, the next request has its time.
+  private func renewDeadline() {
+    guard case .head = phase, closeSent == nil else { return }
+    let isWritten = written == output.count && !isResting
+    deadline = loop.now + (isWritten ? server.options.handshakeTimeout : server.options.idleTimeout)
+  }
+
   func flush() {
     while written < output.count {
       let moved = output.withUnsafeBytes { buffer in
         buffer.baseAddress.map { wire.write($0 + written, buffer.count - written) } ?? .blocked
       }
       switch moved {
-      case .bytes(let sent): written += sent
+      case .bytes(let sent):
+        written += sent
+        renewDeadline()
       case .blocked: return
       case .ended, .failed: return abort()
       }
@@ -84,7 +93,7 @@ extension HTTPConnection {
     finishStream()
     if peerEnded { return abort() }
     letGo()
-    server.replace(self, with: Farewell(wire, server: server))
+    server.replace(self, with: Farewell(wire, host: server))
   }
 
   func check(_ now: Double) {

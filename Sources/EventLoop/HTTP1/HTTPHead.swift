@@ -2,8 +2,8 @@
 // the path while it reads and then folds "//", "/./" and "/../" of the *decoded* bytes, turns "+" into a
 // blank (lib/roles/http/parsers.c, lws_parse_urldecode), drops unknown methods without an answer
 // ("Unknown method - dropping"), reads content-length with atoll(), and takes the bytes of a chunked body
-// for the next request. So untrusted heads are read here, strictly (RFC 9112), and lws only ever sees a
-// handshake that we wrote.
+// for the next request. So untrusted heads are read here, strictly (RFC 9112), and lws is what our
+// clients use.
 
 /// What a request head says about itself and its body.
 struct HTTPHead {

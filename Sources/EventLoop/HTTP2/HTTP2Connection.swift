@@ -21,6 +21,8 @@ final class HTTP2Connection: ServedConnection, WireUser {
   private var session: HTTP2Session?
   private var streams: [Int32: HTTP2Stream] = [:]
   private var ready: [HTTP2Stream] = []
+  /// Bytes of answers that nghttp2 has not taken yet.
+  var waitingAnswerBytes = 0
   private var output: [UInt8] = []
   private var written = 0
   private var blockedSince: Double?
@@ -87,9 +89,14 @@ final class HTTP2Connection: ServedConnection, WireUser {
     defer { isInside = false }
     let fault = session.receive(bytes)
     if let fault { return end(with: fault) }
-    let complete = ready
-    ready = []
-    for stream in complete { ask(stream) }
+    askThoseReady()
+  }
+
+  /// Who opens streams and reads no answer must not fill our memory with them: the rest waits, each until its own deadline.
+  private func askThoseReady() {
+    while !ready.isEmpty, waitingAnswerBytes < options.http2.maxWaitingAnswerBytes {
+      ask(ready.removeFirst())
+    }
   }
 
   /// The peer says no more, but may read the answers it waits for.
@@ -147,6 +154,7 @@ final class HTTP2Connection: ServedConnection, WireUser {
     guard session != nil, !isInside else { return }
     var batches = 0
     while writeRest(), batches < Self.batchesATurn, fill() { batches += 1 }
+    if !isBlocked { askThoseReady() }
     guard let session else { return }
     if batches == Self.batchesATurn { flushSoon() }
     if !isBlocked {
@@ -270,7 +278,7 @@ final class HTTP2Connection: ServedConnection, WireUser {
   private func leave() {
     guard session != nil else { return }
     forgetStreams()
-    if peerEnded { wire.close() } else { server.replace(self, with: Farewell(wire, server: server)) }
+    if peerEnded { wire.close() } else { server.replace(self, with: Farewell(wire, host: server)) }
     server.forget(self)
   }
 

@@ -25,6 +25,9 @@ public struct HTTP2Limits: Sendable, Equatable {
   /// Bytes of bodies that are not complete yet, for all streams of a connection (its flow-control window; at least 65,535).
   /// 200 bodies of 5 KB: enough for every stream to move, little enough that thousands of connections fit in memory.
   public var maxBufferedBodyBytes: Int32 = 1_048_576
+  /// Bytes of answers that a connection's client gives no credit for. Beyond them no further request is looked at; the last one
+  /// looked at may exceed them. Eight of the longest common answers.
+  public var maxWaitingAnswerBytes = 2_097_152
   /// Seconds a connection without streams lasts. Senders keep theirs open between pushes, some with a PING each minute; every
   /// frame begins the time anew.
   public var idleTimeout = 600.0

@@ -55,7 +55,10 @@ final class HTTP2Stream: Answering, Carrier {
     let length = mayHaveBody && !response.body.isEmpty ? response.body.count : nil
     // Without a body the stream ends with HEADERS: some clients cannot read an empty DATA frame.
     let hasBody = length != nil && !isHead
-    if hasBody { pending = response.body }
+    if hasBody {
+      pending = response.body
+      connection.waitingAnswerBytes += pending.count
+    }
     isLast = true
     connection.respond(self, HTTP2Fields(response, length: length, date: connection.date), hasBody: hasBody)
   }
@@ -118,6 +121,7 @@ final class HTTP2Stream: Answering, Carrier {
     }
     if count > 0 { _ = buffer.update(fromContentsOf: pending[sent..<(sent + count)]) }
     sent += count
+    if case .answered = phase { connection?.waitingAnswerBytes -= count }
     guard sent == pending.count else { return .bytes(count, isLast: false) }
     pending = []
     sent = 0
@@ -135,6 +139,7 @@ final class HTTP2Stream: Answering, Carrier {
   func close() {
     guard let connection else { return }
     switch phase {
+    case .answered: connection.waitingAnswerBytes -= pending.count - sent
     case .asked(let exchange): exchange.abandon()
     case .streaming(let stream): connection.loop.soon { stream.ended(code: nil, reason: "") }
     default: break

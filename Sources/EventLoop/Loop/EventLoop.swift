@@ -1,7 +1,7 @@
-// Why: one thread, one libuv loop, and on it at most one libwebsockets context in "foreign loop" mode, so
-// that timers, signals, listeners, HTTP and WebSocket connections share a single epoll set and need no
-// lock among each other. With an internal loop lws_service() would block inside uv_run()
-// (lib/event-libs/libuv/libuv.c, elops_run_pt_uv), so the loop is always ours.
+// Why: one thread, one libuv loop, and on it everything that a server has, so that timers, signals, listeners, HTTP and WebSocket
+// connections share a single epoll set and need no lock among each other. Clients are libwebsockets', one context a loop at most, in
+// "foreign loop" mode: with an internal loop lws_service() would block inside uv_run() (lib/event-libs/libuv/libuv.c,
+// elops_run_pt_uv), so the loop is always ours.
 //
 // Ending it has an order that lws dictates: the first lws_context_destroy() only starts closing sockets,
 // their handles close in later loop turns, and a second call after uv_run() returned frees the rest.
@@ -21,7 +21,7 @@ public final class EventLoop {
   private(set) var hasEnded = false
   private var isStopping = false
   private var wake: UnsafeMutablePointer<uv_async_t>?
-  private var soonJobs: [() -> Void] = []
+  private(set) var soonJobs: [() -> Void] = []
   private var turnEnd: TurnEnd?
   private var resources: [ObjectIdentifier: any LoopResource] = [:]
   private var inboxes: [Inbox] = []
@@ -81,15 +81,24 @@ public final class EventLoop {
   /// How many processors this process may use, by its affinity; at least 1.
   public static var availableProcessors: Int { Int(uv_available_parallelism()) }
 
-  /// Raises the soft limit on open descriptors to the hard one, at most to `ceiling`. Call it before the
-  /// first server or client: libwebsockets sizes its tables by the limit at that moment (16 bytes each).
-  public static func raiseDescriptorLimit(ceiling: UInt = 262_144) {
+  /// Raises the soft limit on open descriptors to the hard one, at most to `ceiling`, and has the kernel make its table of them
+  /// that long (8 bytes each). Call it before the first thread and the first client: once a process has threads, the kernel lets it
+  /// stand still for some 12 ms whenever the table has to double; and libwebsockets sizes its own tables (16 bytes each) by the limit at
+  /// that moment.
+  public static func makeRoomForDescriptors(ceiling: UInt = 262_144) {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
     let wanted = min(limit.rlim_max, rlim_t(ceiling))
-    guard wanted > limit.rlim_cur else { return }
-    limit.rlim_cur = wanted
-    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    if wanted > limit.rlim_cur {
+      limit.rlim_cur = wanted
+      setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+    let some = Glibc.open("/", O_RDONLY | O_CLOEXEC)
+    guard some >= 0 else { return }
+    // The table reaches to the highest descriptor that was ever open, and never shrinks.
+    let highest = fcntl(some, F_DUPFD_CLOEXEC, CInt(min(descriptorLimit, Int(ceiling)) - 1))
+    Glibc.close(some)
+    if highest >= 0 { Glibc.close(highest) }
   }
 
   /// How many descriptors the process may have open.

@@ -12,14 +12,16 @@ final class Arrival: ServedConnection, WireUser {
 
   private let wire: Wire
   private let remoteAddress: String
+  private let address: NetworkAddress?
   private unowned(unsafe) let server: HTTPServer
   private let deadline: Double
   private var step: Step
   private var input: [UInt8] = []
 
-  init(_ wire: Wire, remoteAddress: String, server: HTTPServer) {
+  init(_ wire: Wire, remoteAddress: String, address: NetworkAddress?, server: HTTPServer) {
     self.wire = wire
     self.remoteAddress = remoteAddress
+    self.address = address
     self.server = server
     deadline = server.loop.now + server.options.handshakeTimeout
     step = server.tls == nil ? .preface : .firstByte
@@ -56,7 +58,7 @@ final class Arrival: ServedConnection, WireUser {
     // OpenSSL has sent the alert that says why; the peer shall be able to read it.
     case .failed(let reason):
       server.service.noticed(.handshakeFailed(reason), from: remoteAddress)
-      server.replace(self, with: Farewell(wire, server: server))
+      server.replace(self, with: Farewell(wire, host: server))
     case .done:
       switch wire.tls?.applicationProtocol {
       case "h2": becomeHTTP2()
@@ -86,7 +88,7 @@ final class Arrival: ServedConnection, WireUser {
 
   private func peer(_ version: String) -> HTTPPeer {
     HTTPPeer(
-      remoteAddress: remoteAddress, isSecure: wire.isSecure, httpVersion: version,
+      remoteAddress: remoteAddress, address: address, isSecure: wire.isSecure, httpVersion: version,
       clientCertificate: wire.tls?.peerCertificate)
   }
 
@@ -117,7 +119,7 @@ final class Arrival: ServedConnection, WireUser {
   }
 
   func drain() {
-    if input.isEmpty, step == .preface { server.replace(self, with: Farewell(wire, server: server)) }
+    if input.isEmpty, step == .preface { server.replace(self, with: Farewell(wire, host: server)) }
   }
 
   func abort() {

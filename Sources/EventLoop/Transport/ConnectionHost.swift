@@ -18,7 +18,7 @@ public class ConnectionHost: LoopResource {
   private final var sweep: LoopTimer?
   private(set) final var connections: [ObjectIdentifier: any ServedConnection] = [:]
   /// Those in which no close has begun. Each knows its place.
-  private final var webSockets: [ServerSocket] = []
+  private(set) final var webSockets: [ServerSocket] = []
 
   /// What has to ``begin()`` yet.
   init(on loop: EventLoop, _ options: ServerOptions) {

@@ -4,21 +4,21 @@
 /// A connection on which nothing more is said; what still comes is thrown away.
 final class Farewell: ServedConnection, WireUser {
   private let wire: Wire
-  private unowned(unsafe) let server: ConnectionHost
+  private unowned(unsafe) let host: ConnectionHost
   private let deadline: Double
   private static let seconds = 2.0
 
-  init(_ wire: Wire, server: ConnectionHost) {
+  init(_ wire: Wire, host: ConnectionHost) {
     self.wire = wire
-    self.server = server
-    deadline = server.loop.now + Self.seconds
+    self.host = host
+    deadline = host.loop.now + Self.seconds
     wire.shutWriting()
     wire.user = self
     wire.want(.readable)
   }
 
   func isReady(_ wire: Wire, _ events: Wire.Events) {
-    let goesOn = server.scratch.withUnsafeMutableBytes { wire.discard(into: $0) }
+    let goesOn = host.scratch.withUnsafeMutableBytes { wire.discard(into: $0) }
     if !goesOn || events.contains(.failed) { abort() }
   }
 
@@ -30,6 +30,6 @@ final class Farewell: ServedConnection, WireUser {
 
   func abort() {
     wire.close()
-    server.forget(self)
+    host.forget(self)
   }
 }

@@ -5,7 +5,7 @@
 // gave up. A spare descriptor gets each of them an answer instead.
 
 import CLibuv
-import CLibwebsocketsShims
+import CLinux
 import Glibc
 
 final class Listener: LoopResource {
@@ -19,16 +19,18 @@ final class Listener: LoopResource {
   private var spare = SpareDescriptor()
 
   /// - Parameters:
+  ///   - unsentBytes: see ``ServerOptions/unsentBytes``.
   ///   - starved: told when there are no descriptors left. It owns the one it gets, if any, and must close it at once.
   ///   - accepted: owns the descriptor it gets; the second argument is the peer's address.
   init(
-    loop: EventLoop, host: String, port: UInt16, backlog: Int32, starved: @escaping (Int32?) -> Void,
-    accepted: @escaping (Int32, String) -> Void
+    loop: EventLoop, host: String, port: UInt16, backlog: Int32, unsentBytes: Int32,
+    starved: @escaping (Int32?) -> Void, accepted: @escaping (Int32, String) -> Void
   ) throws {
     self.loop = loop
     self.accepted = accepted
     self.starved = starved
-    (descriptor, self.port) = try Self.listen(host: host, port: port, backlog: backlog)
+    (descriptor, self.port) = try Self.listen(
+      host: host, port: port, backlog: backlog, unsentBytes: unsentBytes)
     let poll = UnsafeMutablePointer<uv_poll_t>.allocate(capacity: 1)
     let made = uv_poll_init(loop.uv, poll, descriptor)
     guard loop.acceptsResources, made == 0 else {
@@ -80,8 +82,6 @@ final class Listener: LoopResource {
         default: return
         }
       }
-      var on: Int32 = 1
-      setsockopt(peer, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
       accepted(peer, numericHost(&address, size))
     }
   }
@@ -118,7 +118,7 @@ final class Listener: LoopResource {
   }
 
   private static func listen(
-    host: String, port: UInt16, backlog: Int32
+    host: String, port: UInt16, backlog: Int32, unsentBytes: Int32
   ) throws -> (descriptor: Int32, port: UInt16) {
     let name = joinAddress(host, port)
     var hints = addrinfo()
@@ -138,6 +138,11 @@ final class Listener: LoopResource {
     }
     var on: Int32 = 1
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+    // Whoever is accepted has these from here, without a call for each (sk_clone_lock in Linux' net/core/sock.c).
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    var unsent = unsentBytes
+    setsockopt(
+      descriptor, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &unsent, socklen_t(MemoryLayout<Int32>.size))
     guard bind(descriptor, info.ai_addr, info.ai_addrlen) == 0, Glibc.listen(descriptor, backlog) == 0 else {
       let code = errno
       Glibc.close(descriptor)

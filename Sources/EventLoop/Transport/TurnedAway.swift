@@ -3,7 +3,7 @@
 // close with unread input makes the kernel send RST, which can take the answer away from the peer (RFC 9112 section 9.6), so some are
 // kept open for a moment.
 
-import CLibwebsocketsShims
+import CLinux
 import Glibc
 
 /// Connections that were accepted only to be told that there are too many.

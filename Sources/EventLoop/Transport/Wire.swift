@@ -4,7 +4,7 @@
 // can wait for room to write), and decrypted bytes can be left when the socket is silent: epoll says nothing about them.
 
 import CLibuv
-import CLibwebsocketsShims
+import CLinux
 import Glibc
 
 /// Who a ``Wire`` tells that something is possible.
@@ -153,7 +153,8 @@ final class Wire {
 
   /// Tells the peer that nothing more comes. What it still says can be read by ``discard(into:)``.
   func shutWriting() {
-    tls?.sayGoodbye()
+    // The session is over: of what it still holds the loop would be reminded again and again, and nobody wants it.
+    surrenderSession()?.sayGoodbye()
     shutdown(descriptor, Int32(SHUT_WR))
   }
 

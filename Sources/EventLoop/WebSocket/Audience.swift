@@ -3,7 +3,7 @@
 // reference count, no allocation. Whoever can't be written to like that (an event stream, something pending, a short write) is
 // named to the caller, who asks the connection itself.
 
-import CLibwebsocketsShims
+import CLinux
 import COpenSSL
 import COpenSSLShims
 

@@ -173,7 +173,7 @@ final class ClientSocket: WebSocketEndpoint {
     } else if let closing, !closeIsSent {
       closeIsSent = true
       let body = [UInt8(closing.code >> 8), UInt8(closing.code & 0xff)] + closeReasonBytes(closing.reason)
-      // A client's frames are masked (RFC 6455 section 5.3). Written whole, as in ServerSocket, because
+      // A client's frames are masked (RFC 6455 section 5.3). Written whole, because
       // lws_close_reason() loses the frame in a _DEBUG build.
       let mask = withUnsafeBytes(of: UInt32.random(in: .min ... .max)) { Array($0) }
       let masked = body.indices.map { body[$0] ^ mask[$0 % 4] }

@@ -21,8 +21,6 @@ public final class Connection {
   /// ``EventLoop/now`` when the peer was last heard: a message, a part of one, or a pong. An event
   /// stream's peer is heard only once.
   public internal(set) var lastHeard: Double
-  /// Room for the owner's own data.
-  public var userInfo: AnyObject?
   /// Who is told of this connection; let go after `closed`.
   public var handler: (any StreamHandler)?
   /// Whether the connection is open and no close has begun.
@@ -74,7 +72,7 @@ public final class Connection {
   /// nothing any more, no end either, and this object is of no use any more.
   /// - Returns: nil when it is closing, or is no WebSocket; then it stays as it was.
   public func detach() -> DetachedSocket? {
-    guard var socket = carrier?.detach() else { return nil }
+    guard let socket = carrier?.detach() else { return nil }
     socket.remoteAddress = remoteAddress
     socket.subprotocol = subprotocol
     carrier = nil

@@ -3,12 +3,12 @@
 
 import Glibc
 
-/// An open WebSocket that one loop gave up and another one has not taken yet. It must be taken, by
-/// ``ConnectionHost/adopt(_:handler:)``, or closed.
+/// An open WebSocket that one loop gave up and another one has not taken yet, by ``ConnectionHost/adopt(_:handler:)``. If nobody
+/// does, it is closed, without a word.
 ///
-/// `@unchecked` is safe: `TLSSession` and `FrameReader` are reachable through this value alone once `Connection.detach()` has
-/// made it, and whoever adopts it is the only one to use them.
-public struct DetachedSocket: @unchecked Sendable {
+/// `@unchecked` is safe: only the thread that made it, and after it the one that it was handed to, reads and takes it; `TLSSession`
+/// and `FrameReader` are reachable through it alone.
+public final class DetachedSocket: @unchecked Sendable {
   let descriptor: Int32
   let tls: TLSSession?
   /// Where it is counted.
@@ -19,20 +19,32 @@ public struct DetachedSocket: @unchecked Sendable {
   let reader: FrameReader?
   var remoteAddress = ""
   var subprotocol: String?
+  private var isTaken = false
 
-  /// Closes it at once, without a word.
-  public func close() {
+  init(descriptor: Int32, tls: TLSSession?, gate: ConnectionGate?, output: [UInt8], reader: FrameReader?) {
+    self.descriptor = descriptor
+    self.tls = tls
+    self.gate = gate
+    self.output = output
+    self.reader = reader
+  }
+
+  deinit {
+    guard !isTaken else { return }
     gate?.leave(descriptor)
     Glibc.close(descriptor)
   }
+
+  /// The descriptor is a wire's from now on.
+  func taken() { isTaken = true }
 }
 
 extension ServerSocket {
   func detach() -> DetachedSocket? {
     guard isOpen else { return nil }
     isOver = true
-    server.loop.directPaths.forget(path)
-    server.remove(self)
+    host.loop.directPaths.forget(path)
+    host.remove(self)
     let output = output.map { Array($0.bytes[$0.written...]) + ($0.pong ?? []) } ?? []
     let reader = reader.flatMap { $0.isIdle ? nil : $0 }
     self.output = nil
@@ -56,7 +68,7 @@ extension ServerSocket {
     isHeld = true
     makeOutput().bytes = output
     self.reader = reader
-    server.loop.atEndOfTurn { [self] in
+    host.loop.atEndOfTurn { [self] in
       guard !isOver else { return }
       if let reader = self.reader { understand(reader) } else { release() }
     }
@@ -69,15 +81,13 @@ extension ConnectionHost {
   /// - Returns: nil when the system refuses; the socket is closed then.
   @discardableResult
   public final func adopt(_ socket: DetachedSocket, handler: any StreamHandler) -> Connection? {
-    guard let wire = Wire(loop: loop, descriptor: socket.descriptor, gate: socket.gate) else {
-      socket.close()
-      return nil
-    }
+    guard let wire = Wire(loop: loop, descriptor: socket.descriptor, gate: socket.gate) else { return nil }
+    socket.taken()
     if let tls = socket.tls { wire.secure(with: tls) }
     let connection = Connection(
       kind: .webSocket, remoteAddress: socket.remoteAddress, subprotocol: socket.subprotocol, now: loop.now,
       handler: handler)
-    let adopted = ServerSocket(wire, connection: connection, server: self)
+    let adopted = ServerSocket(wire, connection: connection, host: self)
     add(adopted)
     connection.attach(adopted)
     adopted.goOn(socket.output, socket.reader)

@@ -19,7 +19,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   }
 
   /// How it ends, once that has begun.
-  private final class Ending {
+  final class Ending {
     let code: UInt16?
     let reason: String
     let deadline: Double
@@ -35,35 +35,35 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   }
 
   /// Answers that gather while one read is worked through, before who asks is told to wait.
-  private static let heldBytes = 65_536
+  static let heldBytes = 65_536
   /// Seconds that a peer has for its part of the closing handshake.
   private static let closingSeconds = 5.0
 
   let connection: Connection
-  /// Where it is among the server's WebSockets; nil once it is closing.
+  /// Where it is among the host's WebSockets; nil once it is closing.
   var place: Int32?
   let wire: Wire
-  unowned(unsafe) let server: ConnectionHost
+  unowned(unsafe) let host: ConnectionHost
   let path: DirectPath
-  private var allowance: InboundAllowance
+  var allowance: InboundAllowance
   var reader: FrameReader?
   var output: Output?
-  private var ending: Ending?
+  private(set) var ending: Ending?
   /// What is sent gathers, because more is to come in this turn.
   var isHeld = false
   /// Nothing is read, because what was read has not been dealt with yet.
   var isPaused = false
   var isOver = false
 
-  init(_ wire: Wire, connection: Connection, server: ConnectionHost) {
+  init(_ wire: Wire, connection: Connection, host: ConnectionHost) {
     self.wire = wire
     self.connection = connection
-    self.server = server
-    allowance = InboundAllowance(server.options.inbound)
-    let path = server.loop.directPaths.make(wire.descriptor, isSecure: wire.isSecure)
+    self.host = host
+    allowance = InboundAllowance(host.options.inbound)
+    let path = host.loop.directPaths.make(wire.descriptor, isSecure: wire.isSecure)
     self.path = path
     if let tls = wire.tls {
-      server.loop.directPaths.connect(path, to: SecureEnd(ssl: tls.ssl, socket: self))
+      host.loop.directPaths.connect(path, to: SecureEnd(ssl: tls.ssl, socket: self))
     }
     wire.user = self
   }
@@ -130,11 +130,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   }
 
   func close(code: UInt16, reason: String) {
-    guard isOpen else { return }
-    let body = [UInt8(code >> 8), UInt8(code & 0xff)] + closeReasonBytes(reason)
-    begin(
-      Ending(code: code, reason: reason, deadline: server.loop.now + Self.closingSeconds, isSettled: false),
-      body)
+    if isOpen { end(code, reason, isSettled: false) }
   }
 
   // MARK: - Writing
@@ -156,7 +152,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   }
 
   /// A frame of the protocol itself, behind what waits.
-  private func put(_ frame: [UInt8]) {
+  func put(_ frame: [UInt8]) {
     if let output {
       output.bytes.append(contentsOf: frame)
     } else if isHeld {
@@ -173,7 +169,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     if let output { return output }
     let made = Output()
     output = made
-    server.loop.directPaths.block(path)
+    host.loop.directPaths.block(path)
     return made
   }
 
@@ -187,7 +183,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     updateEvents()
   }
 
-  private func flush() {
+  func flush() {
     guard !isHeld, !isOver, let output else { return settle() }
     while true {
       if output.isWritten, let pong = output.pong, ending == nil {
@@ -215,7 +211,7 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
   private func settle() {
     guard output == nil, !isOver else { return }
     if ending?.isSettled == true { return leave() }
-    if ending == nil { server.loop.directPaths.open(path) }
+    if ending == nil { host.loop.directPaths.open(path) }
   }
 
   func updateEvents() {
@@ -225,108 +221,27 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     wire.want(wanted)
   }
 
-  // MARK: - Reading
-
-  func isReady(_ wire: Wire, _ events: Wire.Events) {
-    if events.contains(.failed) { return abort() }
-    if events.contains(.writable) { flush() }
-    if events.contains(.readable) { read() }
-    updateEvents()
-  }
-
-  private func read() {
-    guard !isOver, !isPaused, ending?.isSettled != true else { return }
-    switch server.scratch.withUnsafeMutableBytes({ wire.read(into: $0) }) {
-    case .blocked: return
-    case .ended, .failed: return abort()
-    case .bytes(let count):
-      let now = server.loop.now
-      allowance.refill(after: now - connection.lastHeard, server.options.inbound)
-      connection.lastHeard = now
-      let reader = self.reader ?? FrameReader(maxMessageBytes: server.options.maxMessageBytes)
-      if self.reader == nil { reader.began = now }
-      self.reader = reader
-      allowance.bytes -= Float(count)
-      reader.append(server.scratch.prefix(count))
-      understand(reader)
-    }
-  }
-
-  /// Works through what was read. What that sends goes out together.
-  func understand(_ reader: FrameReader) {
-    let wasFull = !isHeld && output != nil
-    isHeld = true
-    takeEvents(of: reader)
-    // Who gave the socket up has given up the reader with it.
-    guard !isOver else { return }
-    if reader.isIdle || ending?.isSettled == true { self.reader = nil }
-    release(wasFull: wasFull)
-  }
-
-  private func takeEvents(of reader: FrameReader) {
-    do throws(FrameReader.Violation) {
-      while !isOver, !isPaused, ending?.isSettled != true, isWithinRate(reader), let event = try reader.next()
-      {
-        if !reader.isInsideMessage { reader.began = connection.lastHeard }
-        take(event)
-      }
-      // What came last may have been fragments, which are no event.
-      if !isOver { _ = isWithinRate(reader) }
-    } catch {
-      // After our own close frame there is nothing more to say.
-      if let ending { return ending.isSettled = true }
-      let body = [UInt8(error.code >> 8), UInt8(error.code & 0xff)] + Array(error.reason.utf8)
-      let deadline = server.loop.now + Self.closingSeconds
-      begin(Ending(code: error.code, reason: error.reason, deadline: deadline, isSettled: true), body)
-    }
-  }
-
-  /// Whoever sends more than a session may is closed. Fragments count as well, which make no event.
-  private func isWithinRate(_ reader: FrameReader) -> Bool {
-    allowance.frames -= Float(reader.takeFrameCount())
-    guard allowance.isExceeded, ending == nil else { return true }
-    let reason = allowance.frames < 0 ? "too many frames a second" : "too many bytes a second"
-    let deadline = server.loop.now + Self.closingSeconds
-    begin(
-      Ending(code: 1008, reason: reason, deadline: deadline, isSettled: true),
-      [0x03, 0xf0] + Array(reason.utf8))
-    return false
-  }
-
-  private func take(_ event: FrameReader.Event) {
-    switch event {
-    case .text(let text): if isOpen { connection.handler?.received(text: text, connection) }
-    case .pong: connection.handler?.ponged(connection)
-    case .ping(let payload):
-      guard isOpen else { return }
-      let frame = [0x8a, UInt8(payload.count)] + payload
-      if let output, !isHeld || output.bytes.count >= Self.heldBytes {
-        output.pong = frame
-      } else {
-        put(frame)
-      }
-    case .close(let body):
-      // The answer to ours, or both crossed.
-      if let ending { return ending.isSettled = true }
-      let said = body.withUnsafeBytes(closeFrame)
-      let deadline = server.loop.now + Self.closingSeconds
-      begin(Ending(code: said.code, reason: said.reason, deadline: deadline, isSettled: true), body)
-    }
-  }
-
   // MARK: - The end
 
-  private func begin(_ ending: Ending, _ body: [UInt8]) {
-    self.ending = ending
-    server.loop.directPaths.block(path)
-    server.closeBegan(self)
+  /// Ends it with a code of ours.
+  func end(_ code: UInt16, _ reason: String, isSettled: Bool) {
+    let body = [UInt8(code >> 8), UInt8(code & 0xff)] + closeReasonBytes(reason)
+    begin(code, reason, isSettled: isSettled, body)
+  }
+
+  /// - Parameter body: the close frame's.
+  func begin(_ code: UInt16?, _ reason: String, isSettled: Bool, _ body: [UInt8]) {
+    let deadline = host.loop.now + Self.closingSeconds
+    ending = Ending(code: code, reason: reason, deadline: deadline, isSettled: isSettled)
+    host.loop.directPaths.block(path)
+    host.closeBegan(self)
     put([0x88, UInt8(body.count)] + body)
   }
 
   /// Everything is said: the peer's rest is read for a moment, see ``Farewell``.
   private func leave() {
     gone()
-    server.replace(self, with: Farewell(wire, server: server))
+    host.replace(self, with: Farewell(wire, host: host))
   }
 
   func check(_ now: Double) {
@@ -339,17 +254,17 @@ final class ServerSocket: Carrier, ServedConnection, WireUser {
     guard !isOver else { return }
     gone()
     wire.close()
-    server.forget(self)
+    host.forget(self)
   }
 
   private func gone() {
     isOver = true
-    server.loop.directPaths.forget(path)
-    server.closeBegan(self)
+    host.loop.directPaths.forget(path)
+    host.closeBegan(self)
     output = nil
     reader = nil
     let connection = self.connection
     let (code, reason) = (ending?.code, ending?.reason ?? "")
-    server.loop.soon { connection.ended(code: code, reason: reason) }
+    host.loop.soon { connection.ended(code: code, reason: reason) }
   }
 }

@@ -1,4 +1,4 @@
-// Why: the same loop can also be the far end: for tests, tools and relays.
+// Why: the same loop can also be the far end: for the commands, the client library and tests.
 
 /// Why a WebSocket client did not get to `opened`.
 public enum WebSocketClientError: Error, Equatable, CustomStringConvertible {
@@ -51,8 +51,6 @@ public final class WebSocketClient {
   public internal(set) var subprotocol: String?
   /// ``EventLoop/now`` when the server was last heard: a message, a part of one, or a pong.
   public internal(set) var lastHeard: Double
-  /// Room for the owner's own data.
-  public var userInfo: AnyObject?
 
   private let loop: EventLoop
   private let socket: ClientSocket?

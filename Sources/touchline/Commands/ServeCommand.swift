@@ -55,7 +55,7 @@ enum ServeCommand: Command {
     }
     let sink = LogSink(configuration)
     defer { sink.close() }
-    EventLoop.raiseDescriptorLimit()
+    EventLoop.makeRoomForDescriptors()
     let loop = try EventLoop()
     // A bound on the size of files is an error of the store then, and not the end.
     signal(SIGXFSZ, SIG_IGN)

@@ -80,7 +80,7 @@ enum SoakCommand: Command {
   }
 
   private static func checkDescriptors(_ options: SoakOptions) throws(CommandFailure) {
-    EventLoop.raiseDescriptorLimit()
+    EventLoop.makeRoomForDescriptors()
     var limit = rlimit()
     getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     // The server has them all, and is started by this process where it is the soak's own.

@@ -26,7 +26,7 @@ final class SoakPart: FleetListener {
     else {
       throw CommandFailure("--part is for the processes that a soak starts; --processes N starts them")
     }
-    EventLoop.raiseDescriptorLimit()
+    EventLoop.makeRoomForDescriptors()
     return try SoakPart(plan, try ClientOptions.server(arguments)).run()
   }
 
