@@ -98,7 +98,8 @@ struct PlanTests {
     for channel in 0..<4 { #expect(actions(wild, place: channel) == ["0.0 arrive"]) }
   }
 
-  @Test("in a run of days no activity gets as old as 8 hours, neither a witness's nor one that nobody replaces")
+  @Test(
+    "in a run of days no activity gets as old as 8 hours, neither a witness's nor one that nobody replaces")
   func lifetime() {
     let long = settings {
       $0.duration = 20 * 3_600

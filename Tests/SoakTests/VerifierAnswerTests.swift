@@ -107,7 +107,8 @@ struct VerifierAnswerTests {
 
   // MARK: Over budget
 
-  @Test("a message is demoted, dropped or refused when the budget can be spent, and where the channel does that")
+  @Test(
+    "a message is demoted, dropped or refused when the budget can be spent, and where the channel does that")
   func overBudget() {
     for (policy, outcome) in [(FrequencyBudget.OverBudget.demote, Outcome.demoted), (.drop, .dropped)] {
       for (count, given, isRight) in [(9, policy, true), (8, policy, false), (9, .reject, false)] {
@@ -137,7 +138,9 @@ struct VerifierAnswerTests {
     }
   }
 
-  @Test("tokens come back: seconds later a message is over budget no more; one without an answer may have taken one")
+  @Test(
+    "tokens come back: seconds later a message is over budget no more; one without an answer may have taken one"
+  )
   func refill() {
     for (at, isRight) in [(1_020.9, true), (1_023, false)] {
       let recording = Self.recording {

@@ -105,7 +105,9 @@ struct VerifierConnectionTests {
     }
   }
 
-  @Test("who is slow may be cut off with 1013, and nobody reads after a stop of the server, however late that is noticed")
+  @Test(
+    "who is slow may be cut off with 1013, and nobody reads after a stop of the server, however late that is noticed"
+  )
   func rightlyCutOff() {
     let slow = Self.recording {
       $0.connect(Self.slow)
@@ -185,7 +187,8 @@ struct VerifierConnectionTests {
       $0.note(.failed(subscriber: Self.reader, problem: "answered 503"), 1_030.1)
     }
     let found = recording.judged().violations.first
-    #expect(found?.detail == "not subscribed since 30.000 s, for 30.0 s, after 1 attempt, the last: answered 503")
+    #expect(
+      found?.detail == "not subscribed since 30.000 s, for 30.0 s, after 1 attempt, the last: answered 503")
   }
 
   @Test("thousands have a second a thousand to come back")
@@ -219,7 +222,8 @@ struct VerifierConnectionTests {
       $0.note(.acknowledged(subscriber: Self.reader, numbers: [10], displayed: []), 1_041)
       $0.note(.confirmed(subscriber: Self.reader, numbers: [10], displayed: [10]), 1_041.1)
     }
-    #expect(second.judged().violations.map(\.detail) == ["its acknowledgement of 41.000 s was never answered"])
+    #expect(
+      second.judged().violations.map(\.detail) == ["its acknowledgement of 41.000 s was never answered"])
   }
 
   @Test("a message that the server has no record of, or doesn't tell of, is a violation")

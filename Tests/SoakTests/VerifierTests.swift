@@ -169,7 +169,8 @@ struct VerifierTests {
     var recording = Recording()
     let index = try #require(recording.delivery(3, to: Recording.witness))
     recording.events.insert(
-      Recording.Event(at: 1_003.01, observation: .refused(channel: 0, number: 3, reason: "TooManyRequests")), at: index)
+      Recording.Event(at: 1_003.01, observation: .refused(channel: 0, number: 3, reason: "TooManyRequests")),
+      at: index)
     expect(.unexpected, recording, sequence: 3)
   }
 

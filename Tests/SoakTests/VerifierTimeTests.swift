@@ -75,7 +75,8 @@ struct VerifierTimeTests {
     }
   }
 
-  @Test("a run that ends early has its lost messages, and a card that is not stale; what is young is undecided")
+  @Test(
+    "a run that ends early has its lost messages, and a card that is not stale; what is young is undecided")
   func early() {
     var recording = Recording()
     recording.send(11, at: 1_020, priority: .immediate, isAlert: true, isEnd: false, outcome: .delivered)
@@ -150,7 +151,9 @@ struct VerifierTimeTests {
     return recording
   }
 
-  @Test("a subscription stands where the channel was a second before the device began to connect, however long that took")
+  @Test(
+    "a subscription stands where the channel was a second before the device began to connect, however long that took"
+  )
   func counting() {
     for (asked, isTold) in [(1_011.0, true), (1_009.2, false)] {
       var recording = Recording()

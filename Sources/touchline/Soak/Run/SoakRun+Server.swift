@@ -84,33 +84,31 @@ extension SoakRun {
       for question in verifier.questions(channel: channel, atMost: Self.asked, after: lastStop + 1) {
         let path = "/v1/channels/\(ChannelID.pathSegment(publisher.id))/messages/\(question.uniqueID)"
         client.send(url: access.address.http(path), headers: headers) { [self] result in
-          guard stage != .ended else { return }
+          guard case .success(let response) = result, stage != .ended,
+            // A server that so many come to at once may ask them to wait.
+            ![429, 503].contains(response.status)
+          else { return }
           answers += 1
-          waiting.append((self.now, Self.record(result, channel, question.number)))
+          waiting.append((self.now, Self.record(response, channel, question.number)))
         }
         questions += 1
       }
     }
   }
 
-  /// What the server's answer about a message says. A failure to ask is one of the server, which is there and not stopped.
+  /// What the server's answer about a message says.
   private static func record(
-    _ result: Result<HTTPClientResponse, HTTPClientError>, _ channel: Int, _ number: Int
+    _ response: HTTPClientResponse, _ channel: Int, _ number: Int
   ) -> Observation {
-    switch result {
-    case .failure(let failure):
-      return .unrecorded(channel: channel, number: number, problem: "\(failure)")
-    case .success(let response):
-      guard response.status == 200, let root = (try? JSONDocument(response.body))?.root,
-        let written = root["written"]?.number?.int, let acknowledged = root["acknowledged"]?.number?.int,
-        let displayed = root["displayed"]?.number?.int
-      else {
-        return .unrecorded(channel: channel, number: number, problem: "answered \(response.status)")
-      }
-      return .record(
-        channel: channel, number: number, written: Int(written), acknowledged: Int(acknowledged),
-        displayed: Int(displayed))
+    guard response.status == 200, let root = (try? JSONDocument(response.body))?.root,
+      let written = root["written"]?.number?.int, let acknowledged = root["acknowledged"]?.number?.int,
+      let displayed = root["displayed"]?.number?.int
+    else {
+      return .unrecorded(channel: channel, number: number, problem: "answered \(response.status)")
     }
+    return .record(
+      channel: channel, number: number, written: Int(written), acknowledged: Int(acknowledged),
+      displayed: Int(displayed))
   }
 
   /// Seconds that the server may take to end: twice what it gives its connections, and the disk, and a busy machine's.
