@@ -43,7 +43,7 @@ struct PartReportTests {
     ]
     return observations.enumerated().map { .observed($1, at: Double($0)) }
       + deliveries.map { .delivered($0, at: 1_796_043_600.5) }
-      + [.failedConnection(began: 2.25, at: 3), .reached(3.5), .status(status), .failed("no token – 401")]
+      + [.reached(3.5), .status(status), .failed("no token – 401")]
   }
 
   private static func bytes() -> [UInt8] {

@@ -4,8 +4,6 @@ public enum PartReport: Sendable {
   case observed(Observation, at: Double)
   /// A message arrived at a device.
   case delivered(PartDelivery, at: Double)
-  /// A connection did not come about that a device had begun at a moment.
-  case failedConnection(began: Double, at: Double)
   /// Everything that happened before this moment was told.
   case reached(Double)
   /// How the part stands.

@@ -50,7 +50,6 @@ public struct PartReportReader {
       try readArrival(sent: at)
       return nil
     case .delivered: return .delivered(try delivery(), at: at)
-    case .failedConnection: return .failedConnection(began: try double(), at: at)
     case .reached: return .reached(at)
     case .status:
       let text = try text()

@@ -12,7 +12,7 @@ enum PartReportKind: UInt8 {
   case arrived, subscribed, disconnected, stalled, readAgain, wentStale, clockJumped, leaving, dismissed
   case acknowledged, confirmed, lagged
   case wants, away, missing
-  case attemptFailed, garbled, closed, unsubscribed, failedConnection
+  case attemptFailed, garbled, closed, unsubscribed
 }
 
 /// Writes reports as bytes.
@@ -57,9 +57,6 @@ public struct PartReportWriter {
       put(UInt32(delivery.subscriber))
       put(reference)
       bytes.append(Self.code(delivery.shown) | (delivery.countsLatency ? 0x80 : 0))
-    case .failedConnection(let began, let at):
-      begin(.failedConnection, at)
-      put(began.bitPattern)
     case .reached(let at): begin(.reached, at)
     case .status(let status):
       begin(.status, 0)

@@ -16,7 +16,7 @@ public struct ReportPage {
       <title>\(escaped(title))</title><style>\(Self.style)</style></head><body>
       <header><div><h1>\(escaped(title))</h1><p>\(escaped(subtitle))</p></div>\(badge)</header>
       <main>\(cards)\(bottleneck)\(violations)<section class="plots">\(plots.map(\.html).joined())</section>
-      <section class="tables">\(latencies)\(rules)\(totals)\(costs)</section></main>
+      <section class="tables">\(latencies)\(costs)\(rules)\(totals)</section></main>
       <footer>\(escaped(report.program)) · seed \(report.settings.seed) · \(escaped(report.server))</footer>
       </body></html>
 
@@ -164,7 +164,7 @@ public struct ReportPage {
       return "<tr><th>\(name)</th>\(cells.joined())</tr>"
     }
     return
-      "<div><h2>Latency</h2><table><tr><td></td><td>p50</td><td>p90</td><td>p99</td><td>p99.9</td><td>max</td></tr>\(rows.joined())</table></div>"
+      "<div class=\"wide\"><h2>Latency</h2><table><tr><td></td><td>p50</td><td>p90</td><td>p99</td><td>p99.9</td><td>max</td></tr>\(rows.joined())</table></div>"
   }
 
   private var rules: String {
@@ -219,7 +219,7 @@ public struct ReportPage {
           process.share, process.busiestShare, process.maxResidentBytes)
       }
     return
-      "<div><h2>Costs</h2><table><tr><td></td><td>CPU</td><td>a delivery</td><td>of a core</td><td>busiest 10 s</td><td>memory</td></tr>\(rows.joined())</table></div>"
+      "<div class=\"wide\"><h2>Costs</h2><table><tr><td></td><td>CPU</td><td>a delivery</td><td>of a core</td><td>busiest 10 s</td><td>memory</td></tr>\(rows.joined())</table></div>"
   }
 
   private static let style = """
@@ -243,7 +243,7 @@ public struct ReportPage {
     .line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}.area{fill:currentColor;opacity:.13}
     .c1{color:var(--c1)}.c2{color:var(--c2)}.c3{color:var(--c3)}.c4{color:var(--c4)}.c5{color:var(--c5)}.c6{color:var(--c6)}
     .tables{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,340px),1fr));gap:14px;margin-top:14px;align-items:start}
-    .tables>div{padding:16px;overflow-x:auto}.tables>div:first-child{grid-column:1/-1}table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
+    .tables>div{padding:16px;overflow-x:auto}.tables>.wide{grid-column:1/-1}table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
     th{font-weight:400;text-align:left;white-space:nowrap}td{text-align:right;padding:3px 0 3px 14px;white-space:nowrap}tr:first-child td{color:var(--dim)}
     tr.bad{color:var(--bad)}.violations,.note{padding:14px 18px;margin:0 0 14px}.violations{border-color:var(--bad)}.violations li{font-size:13.5px}
     .note{border-color:var(--c3)}footer{color:var(--dim);font-size:13px;padding-top:18px;padding-bottom:28px}

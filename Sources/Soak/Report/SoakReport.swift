@@ -34,7 +34,7 @@ public struct SoakReport: Sendable, Codable {
   public var latencyFromSending: LatencySummary
   /// From the end of a delivery window to the arrival.
   public var windowLatency: LatencySummary
-  /// From when a message was due to the server's answer, or to the loss of the connection on which it should have come.
+  /// From when a message was due to the server's answer; one that never came counts to the end of the run.
   public var publishLatency: LatencySummary
   /// What the server cost; nil when it is not on this machine.
   public var serverCost: ServerCost?

@@ -158,6 +158,18 @@ final class SoakScreen {
     )
   }
 
+  /// Something else was written to the terminal: where the lines are is not known.
+  func isDisturbed() { drawn.columns = 0 }
+
   /// Leaves what is shown where it is.
   func end() { drawn = (0, 0) }
+}
+
+extension SoakRun {
+  /// What a person is told at the beginning.
+  func title(_ last: Double) -> String {
+    let processes = options.processes > 1 ? " in \(options.processes) processes" : ""
+    return
+      "\(Decimals.count(settings.subscribers)) activities\(processes) on \(settings.channels) channels for \(Decimals.text(last, 0)) s, \(own == nil ? "\(access)" : "a server of its own"), seed \(settings.seed)"
+  }
 }

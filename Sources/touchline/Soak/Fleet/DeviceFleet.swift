@@ -10,8 +10,6 @@ import SubscriberSwarm
 protocol FleetListener: AnyObject {
   func observed(_ observation: Observation, at now: Double)
   func delivered(_ delivery: PartDelivery, at now: Double)
-  /// A connection did not come about that a device had begun at a moment.
-  func failedConnection(began: Double, at now: Double)
   /// The devices can't go on.
   func failed(_ message: String)
 }
@@ -157,7 +155,6 @@ final class DeviceFleet {
     guard device.connection == nil, device.activity != nil, !device.isOffline, !device.isDone else { return }
     observe(.wants(subscriber: device.plan.index), at: now)
     devices[index].wait.connects()
-    devices[index].triedAt = now
     var path = "/v1/channels/\(channels[device.plan.channel].path)/events"
     if let position = device.position { path += "?epoch=\(position.epoch)&seq=\(position.sequence)" }
     do throws(RequestFailure) {
@@ -212,7 +209,6 @@ extension DeviceFleet: SwarmHandler {
       }
     } else {
       observe(.failed(subscriber: subscriber, problem: problem ?? "closed without a word"), at: now)
-      listener?.failedConnection(began: devices[tag].triedAt, at: now)
       if SoakRefusal.isMissing(problem) { observe(.missing(subscriber: subscriber), at: now) }
       if let refusal = SoakRefusal.message(problem) { listener?.failed(refusal) }
     }

@@ -31,8 +31,6 @@ struct SoakDevice {
   var isGoingToAcknowledge = false
   /// How long it stays away when its connection is gone.
   var wait = ReturnWait(longest: 2)
-  /// When it tried to connect last.
-  var triedAt: Double = 0
 
   /// Acknowledgements that wait for an answer at most: those of minutes. A server that answers none gets no more of them.
   static let mostUnanswered = 256

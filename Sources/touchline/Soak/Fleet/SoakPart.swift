@@ -101,10 +101,6 @@ final class SoakPart: FleetListener {
 
   func delivered(_ delivery: PartDelivery, at now: Double) { writer.write(.delivered(delivery, at: now)) }
 
-  func failedConnection(began: Double, at now: Double) {
-    writer.write(.failedConnection(began: began, at: now))
-  }
-
   func failed(_ message: String) {
     guard !hasFailed else { return }
     hasFailed = true

@@ -61,7 +61,7 @@ struct SoakPublisher {
 
   /// Messages whose latencies are counted: more than come in while one is under way.
   static let remembered = 4_096
-  /// Messages that wait for a connection at most: those of half a minute at the highest rate.
+  /// Messages that wait at most, for a connection or for an answer: those of half a minute at the highest rate.
   static let mostWaiting = 32_768
   /// Deliveries of a message that wait for its answer at most: it takes milliseconds.
   static let mostUnanswered = 16_384
@@ -145,14 +145,16 @@ extension SoakRun {
     guard let publication = publishers[channel].next else { return }
     publishers[channel].next = publishers[channel].plan.next()
     planPublication(channel)
+    let waiting = publishers[channel].waiting.count + publishers[channel].requests.count
+    guard waiting < SoakPublisher.mostWaiting else {
+      return breakOff(
+        "\(waiting) messages of the publisher of channel \(channel) wait for \(publishers[channel].isOpen ? "an answer" : "a connection")"
+      )
+    }
     if publishers[channel].isOpen {
       send(publication, channel, at: now)
-    } else if publishers[channel].waiting.count < SoakPublisher.mostWaiting {
-      publishers[channel].waiting.append(publication)
     } else {
-      breakOff(
-        "the publisher of channel \(channel) gets no connection: \(SoakPublisher.mostWaiting) messages wait for one"
-      )
+      publishers[channel].waiting.append(publication)
     }
   }
 

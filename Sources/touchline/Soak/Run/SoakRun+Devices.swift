@@ -9,14 +9,20 @@ extension SoakRun: FleetListener {
     switch report {
     case .observed(let observation, let at): observed(observation, at: at)
     case .delivered(let delivery, let at): delivered(delivery, at: at)
-    case .failedConnection(let began, let at): failedConnection(began: began, at: at)
     case .failed(let message): failed(message)
     // The part's own object keeps these.
     case .reached, .status: break
     }
   }
 
-  func observed(_ observation: Observation, at now: Double) { verifier.observe(observation, at: now) }
+  func observed(_ observation: Observation, at now: Double) {
+    switch observation {
+    case .wants(let subscriber): attempts[subscriber] = now
+    case .failed(let subscriber, _): failedConnection(began: attempts[subscriber], at: now)
+    default: break
+    }
+    verifier.observe(observation, at: now)
+  }
 
   func delivered(_ delivery: PartDelivery, at now: Double) {
     let arrival = delivery.arrival
@@ -39,7 +45,7 @@ extension SoakRun: FleetListener {
   }
 
   /// While the soak has stopped its server nobody can connect, which says nothing of the server.
-  func failedConnection(began: Double, at now: Double) {
+  private func failedConnection(began: Double, at now: Double) {
     if began <= now, stops.contains(where: { $0.overlaps(began...now) }) {
       totals.failedWhileStopped += 1
     } else {
@@ -57,6 +63,14 @@ extension SoakRun: FleetListener {
       meter.arrived(published, outcome, letOut: letOut, at: at)
     }
     publishers[channel].recent[number]?.outcome = outcome
+  }
+
+  /// No more answers come. Those that are missing took until now, at least.
+  func countUnanswered(_ channel: Int, at now: Double) {
+    for request in publishers[channel].requests.values where request.accepted == 0 {
+      meter.publishing.record(now - request.due)
+      countLatencies(of: request.number, channel, nil)
+    }
   }
 
   func failed(_ message: String) { fail(message) }

@@ -45,6 +45,7 @@ extension SoakRun {
   private func finish(at now: Double) {
     stage = .ended
     judgeWaiting(until: .infinity)
+    for channel in publishers.indices { countUnanswered(channel, at: now) }
     // Nothing that came due later was done.
     verifier.finish(at: stoppedAt, isEarly: meter.endedEarly)
     let report = makeReport(at: now)

@@ -7,6 +7,9 @@ import SubscriberSwarm
 
 /// The soak's own server, and what is done to it.
 extension SoakRun {
+  /// The process of the soak's own server.
+  var serverWatch: ProcessWatch? { own?.pid.map { ProcessWatch(pid: $0) } }
+
   func watchServer() {
     guard let own else { return }
     let isRunning = stage == .preparing || stage == .running

@@ -47,6 +47,8 @@ final class SoakRun {
   /// What is to be judged once everything before it was heard.
   var waiting: [(at: Double, observation: Observation)] = []
   var lastStop: Double = -.infinity
+  /// When each subscriber last tried to connect.
+  var attempts: [Double]
   /// When the soak's server was stopped, and could be reached again.
   var stops: [ClosedRange<Double>] = []
   /// The signal that the server was stopped with, until it is gone.
@@ -105,6 +107,7 @@ final class SoakRun {
       ? try OwnServer(loop: loop, isDurable: options.settings.restarts > 0, usesTLS: options.usesTLS) : nil
     access = options.server ?? ServerAccess(.standard)
     verifier = Verifier(start: 0, channels: [], subscribers: [])
+    attempts = [Double](repeating: -.infinity, count: settings.subscribers)
     for channel in 0..<settings.channels { publishers.append(SoakPublisher(channel, options)) }
   }
 
@@ -117,6 +120,8 @@ final class SoakRun {
 
   func run() throws -> Int32 {
     for signal in [SIGINT, SIGTERM, SIGHUP] { loop.onSignal(signal) { [self] in endEarly() } }
+    // The shell has written below what is shown.
+    loop.onSignal(SIGCONT) { [self] in screen.isDisturbed() }
     defer {
       for part in parts { part.remove() }
       own?.remove()
@@ -221,15 +226,6 @@ final class SoakRun {
           onReport: { [weak self] in self?.take($0) }, onLost: { [weak self] in self?.breakOff($0) }))
     }
   }
-
-  private func title(_ last: Double) -> String {
-    let processes = options.processes > 1 ? " in \(options.processes) processes" : ""
-    return
-      "\(Decimals.count(settings.subscribers)) activities\(processes) on \(settings.channels) channels for \(Decimals.text(last, 0)) s, \(own == nil ? "\(access)" : "a server of its own"), seed \(settings.seed)"
-  }
-
-  /// The process of the soak's own server.
-  var serverWatch: ProcessWatch? { own?.pid.map { ProcessWatch(pid: $0) } }
 
   // MARK: Time
 
