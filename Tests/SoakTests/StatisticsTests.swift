@@ -49,6 +49,22 @@ struct StatisticsTests {
     #expect(histogram.percentile(99) == 0 && histogram.count == 1)
   }
 
+  @Test("a server's clock that is ahead is found by one delivery, one that is behind by the fastest of many")
+  func clocks() {
+    var clocks = ClockComparison()
+    #expect(clocks.compare(sent: 10.09, arrived: 10) == nil)
+    #expect(
+      clocks.compare(sent: 12.25, arrived: 12)
+        == "the server's clock is 0.250 s ahead of this machine's; a soak judges times: set both clocks by NTP"
+    )
+    #expect(clocks.compare(sent: 14, arrived: 12) == nil)
+    for (fastest, isFound) in [(0.4, false), (0.6, true)] {
+      var clocks = ClockComparison()
+      let found = (1...600).map { clocks.compare(sent: 0, arrived: $0 == 100 ? fastest : 2) }
+      #expect(found.compactMap(\.self).count == (isFound ? 1 : 0) && (found[499] != nil) == isFound)
+    }
+  }
+
   @Test("memory that grows by 10 bytes a second grows by 36,000 an hour")
   func slope() throws {
     let samples = (0...300).map { second in

@@ -125,6 +125,28 @@ struct ChannelLedger {
       .first
   }
 
+  /// What was let out at the same moment as a number, as far as it is known.
+  func group(of sequence: Int) -> BudgetJudge.Group {
+    var group = BudgetJudge.Group()
+    guard let moment = numbers[sequence].flatMap({ entries[$0]?.letOut }) else { return group }
+    for step in [1, -1] {
+      var number = step > 0 ? sequence : sequence - 1
+      while number <= newestSequence, number > sequence - Self.remembered {
+        guard let entry = numbers[number].flatMap({ entries[$0] }), let letOut = entry.letOut else {
+          // One that nobody has seen may be what the others made way for.
+          if step > 0 { group.makesWay = true }
+          break
+        }
+        // The server tells microseconds.
+        guard abs(letOut - moment) < 0.000_01 else { break }
+        if entry.sent.isIrreplaceable { group.irreplaceable += 1 }
+        if entry.outcome == .delivered || entry.outcome == nil { group.makesWay = true }
+        number += step
+      }
+    }
+    return group
+  }
+
   /// How many messages in front of a number were let out after a moment, as far as they are known.
   func count(before sequence: Int, after moment: Double) -> Int {
     stride(from: sequence - 1, to: max(0, sequence - 256), by: -1).prefix { sequence in

@@ -94,6 +94,9 @@ extension Verifier {
         next += 1
         continue
       }
+      let waited = outcome == .windowed || outcome == .demoted
+      // What was let out with it arrives with it.
+      if waited, next == ledger.newestSequence, now - letOut < tolerance.stale { break }
       if let before = ledger.judgedAt, stops.contains(where: { before <= $0 && $0 < letOut }) {
         ledger.judge.restarted()
       }
@@ -101,7 +104,8 @@ extension Verifier {
       check(outcome == .delivered ? .budget : .window)
       let delivered = BudgetJudge.Delivered(
         sequence: next, number: entry.sent.number, sent: letOut, priority: entry.sent.priority,
-        outcome: outcome, isIrreplaceable: entry.sent.isIrreplaceable)
+        outcome: outcome, isIrreplaceable: entry.sent.isIrreplaceable,
+        group: waited ? ledger.group(of: next) : BudgetJudge.Group())
       if let problem = ledger.judge.judge(delivered), !isNearStop(letOut, channel) {
         found.append((problem.rule, problem.detail, next))
       }

@@ -28,8 +28,10 @@ extension SoakRun: FleetListener {
     let arrival = delivery.arrival
     verifier.observe(.received(subscriber: delivery.subscriber, arrival, delivery.shown), at: now)
     meter.isDelivered()
-    if let server = options.server, !SoakOptions.isLoopback(server.address.host) {
-      compareClocks(arrival, at: now)
+    if let server = options.server, !SoakOptions.isLoopback(server.address.host),
+      let problem = clocks.compare(sent: arrival.sent, arrived: now)
+    {
+      breakOff(problem)
     }
     guard delivery.countsLatency else { return }
     let channel = delivery.subscriber % settings.channels
@@ -74,23 +76,6 @@ extension SoakRun: FleetListener {
   }
 
   func failed(_ message: String) { fail(message) }
-
-  /// When something was let out is told by the server's clock, and judged by this machine's.
-  private func compareClocks(_ arrival: SoakArrival, at now: Double) {
-    guard clocks.compared < Self.comparisons else { return }
-    clocks.compared += 1
-    // Nothing arrives before it was let out, and the fastest delivery takes next to nothing.
-    clocks.behind = min(clocks.behind, now - arrival.sent)
-    let isAhead = clocks.behind < -Self.mostAhead
-    guard isAhead || clocks.compared == Self.comparisons && clocks.behind > Self.mostBehind else { return }
-    clocks.compared = Self.comparisons
-    breakOff(
-      "the server's clock is \(Decimals.text(abs(clocks.behind), 3)) s \(isAhead ? "ahead of" : "behind") this machine's, or it is as slow as that; a soak judges times: set both clocks by NTP"
-    )
-  }
-
-  /// Deliveries by which the clocks are compared, and seconds by which the server's may be off.
-  private static let (comparisons, mostAhead, mostBehind) = (500, 0.1, 0.5)
 
   /// Judges what waited until everything before it was heard.
   func judgeWaiting(until horizon: Double) {

@@ -59,8 +59,8 @@ final class SoakRun {
   /// When the parts were told to end.
   var stoppedAt: Double = 0
   var flood: Swarm.ID?
-  /// Deliveries by which another machine's clock was compared, and by how many seconds it is behind, at most.
-  var clocks = (compared: 0, behind: Double.infinity)
+  /// Another machine's clock and this one's.
+  var clocks = ClockComparison()
   /// Why the run could not go on; nil when it could.
   var brokenOff: String?
   var outcome: Result<Int32, CommandFailure> = .success(0)
