@@ -16,6 +16,9 @@ let package = Package(
 
     .systemLibrary(name: "CNcurses", providers: [.apt(["libncurses-dev"])]),
 
+    // The lock that everybody takes.
+    .target(name: "Locks"),
+
     // I/O without a rule.
     .target(
       name: "CNcursesShims", dependencies: ["CNcurses"],
@@ -28,12 +31,13 @@ let package = Package(
       name: "EventLoop",
       dependencies: [
         "CLibwebsockets", "CLibwebsocketsShims", "CLibuv", "CLinux", "COpenSSL", "COpenSSLShims", "CNghttp2",
+        "Locks",
       ]),
     .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "TestSupport", "CNghttp2"]),
 
     // Programs as children of this one.
     .systemLibrary(name: "CLinux"),
-    .target(name: "ChildProcesses", dependencies: ["CLinux"]),
+    .target(name: "ChildProcesses", dependencies: ["CLinux", "Locks"]),
     .testTarget(name: "ChildProcessesTests", dependencies: ["ChildProcesses"]),
 
     // Raw sockets, programs and waiting, for the tests that need a far end.
@@ -84,7 +88,9 @@ let package = Package(
     // Rules and I/O joined.
     .target(
       name: "BroadcastServer",
-      dependencies: ["BroadcastChannels", "SubscriberProtocol", "ChannelStore", "Credentials", "EventLoop"]),
+      dependencies: [
+        "BroadcastChannels", "SubscriberProtocol", "ChannelStore", "Credentials", "EventLoop", "Locks",
+      ]),
     .testTarget(
       name: "BroadcastServerTests",
       dependencies: [
@@ -107,7 +113,7 @@ let package = Package(
       dependencies: [
         "BroadcastChannels", "LiveActivities", "MatchScripts", "SubscriberProtocol", "ChannelStore",
         "BroadcastServer", "BroadcastClient", "EventLoop", "Rehearsal", "PhoneScreen", "Terminal",
-        "Credentials", "Soak", "SubscriberSwarm", "ServiceManager", "ChildProcesses", "CLinux",
+        "Credentials", "Soak", "SubscriberSwarm", "ServiceManager", "ChildProcesses", "CLinux", "Locks",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["touchline", "TestSupport"]),
     // The real program, killed at random moments, and disks that are full.

@@ -4,7 +4,7 @@
 
 import CLinux
 import Glibc
-import Synchronization
+import Locks
 
 /// A program that runs as a child of this process. It may be used from any thread.
 public final class ChildProcess: Sendable {

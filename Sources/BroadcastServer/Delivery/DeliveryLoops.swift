@@ -2,8 +2,8 @@ import BroadcastChannels
 import Dispatch
 import EventLoop
 import Foundation
+import Locks
 import SubscriberProtocol
-import Synchronization
 
 /// The delivery loops as the main loop sees them: who is where, what they are ordered, and what they tell.
 ///

@@ -1,6 +1,6 @@
 import BroadcastChannels
 import Foundation
-import Synchronization
+import Locks
 
 /// Writes lines to a descriptor from a thread of its own: a pipe whose reader has stopped must not stop the server.
 ///

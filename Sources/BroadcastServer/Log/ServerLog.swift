@@ -1,5 +1,6 @@
 import Foundation
-import Synchronization
+import Locks
+import struct Synchronization.Atomic
 
 /// What the server tells its operator: one line a thing to act on, on whatever the owner hands in.
 ///

@@ -1,7 +1,6 @@
 // Why: lws keeps headers it knows in numbered tokens and the others by name, and both clients must not care.
 
 import CLibwebsockets
-import Synchronization
 
 /// Appends header lines at the end of a request that lws is writing
 /// (LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER: `data` points to the end pointer, `room` is what is left).

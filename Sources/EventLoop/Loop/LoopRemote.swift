@@ -3,7 +3,7 @@
 // uv_async_send(); the lock makes sure that it is never made on a handle that is being freed.
 
 import CLibuv
-import Synchronization
+import Locks
 
 /// Hands work from any thread to the thread of an ``EventLoop``.
 public final class LoopRemote: Sendable {

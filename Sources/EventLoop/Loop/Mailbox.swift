@@ -2,7 +2,7 @@
 // and one wake-up for all that a turn brings, and what was posted first is read first.
 
 import Dispatch
-import Synchronization
+import Locks
 
 /// Carries values to the thread of an ``EventLoop``, in the order of posting.
 public final class Mailbox<Letter: Sendable>: Sendable {

@@ -2,7 +2,7 @@
 // half a TLS handshake costs a descriptor as well. All ports of a server share one gate. A connection may end on another loop
 // than the one that accepted it, so the counts are behind a lock, which is taken when a connection comes and when it goes.
 
-import Synchronization
+import Locks
 
 /// Counts the connections of a server, and says when there are too many.
 public final class ConnectionGate: Sendable {

@@ -5,7 +5,7 @@
 import CLibuv
 import CLibwebsockets
 import Glibc
-import Synchronization
+import Locks
 
 /// What a wsi reports to. The context keeps it alive from ``LibwebsocketsContext/keep(_:)`` until
 /// ``LibwebsocketsContext/release(_:)``; lws itself holds no reference.

@@ -1,6 +1,6 @@
 import BroadcastServer
 import Foundation
-import Synchronization
+import Locks
 
 /// The server's log on standard error.
 final class LogSink: Sendable {
