@@ -16,7 +16,7 @@ public struct ReportPage {
       <title>\(escaped(title))</title><style>\(Self.style)</style></head><body>
       <header><div><h1>\(escaped(title))</h1><p>\(escaped(subtitle))</p></div>\(badge)</header>
       <main>\(cards)\(bottleneck)\(violations)<section class="plots">\(plots.map(\.html).joined())</section>
-      <section class="tables">\(latencies)\(costs)\(rules)\(totals)</section></main>
+      <section class="tables">\(latencies)\(costs)\(rules)\(totals)\(faults)</section></main>
       <footer>\(escaped(report.program)) · seed \(report.settings.seed) · \(escaped(report.server))</footer>
       </body></html>
 
@@ -186,10 +186,19 @@ public struct ReportPage {
     ]
     rows += totals.outcomes.sorted { $0.key < $1.key }.map { ("outcome \($0.key)", $0.value) }
     rows += totals.refusals.sorted { $0.key < $1.key }.map { ("refused \($0.key)", $0.value) }
-    rows += totals.faults.sorted { $0.key < $1.key }.map { ("fault: \($0.key)", $0.value) }
-    rows += totals.closeCodes.sorted { $0.key < $1.key }.map { ("closed with \($0.key)", $0.value) }
-    let html = rows.map { "<tr><th>\(escaped($0.0))</th><td>\(Decimals.count($0.1))</td></tr>" }
-    return "<div><h2>Totals</h2><table>\(html.joined())</table></div>"
+    return "<div><h2>Totals</h2>\(counts(rows))</div>"
+  }
+
+  private var faults: String {
+    let made = report.totals.faults.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    let closed = report.totals.closeCodes.sorted { $0.key < $1.key }.map { ("closed: \($0.key)", $0.value) }
+    return made.isEmpty && closed.isEmpty
+      ? "" : "<div><h2>Faults and their traces</h2>\(counts(made + closed))</div>"
+  }
+
+  private func counts(_ rows: [(name: String, count: Int)]) -> String {
+    let html = rows.map { "<tr><th>\(escaped($0.name))</th><td>\(Decimals.count($0.count))</td></tr>" }
+    return "<table>\(html.joined())</table>"
   }
 
   private var costs: String {
@@ -244,7 +253,7 @@ public struct ReportPage {
     .c1{color:var(--c1)}.c2{color:var(--c2)}.c3{color:var(--c3)}.c4{color:var(--c4)}.c5{color:var(--c5)}.c6{color:var(--c6)}
     .tables{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,340px),1fr));gap:14px;margin-top:14px;align-items:start}
     .tables>div{padding:16px;overflow-x:auto}.tables>.wide{grid-column:1/-1}table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
-    th{font-weight:400;text-align:left;white-space:nowrap}td{text-align:right;padding:3px 0 3px 14px;white-space:nowrap}tr:first-child td{color:var(--dim)}
+    th{font-weight:400;text-align:left;white-space:nowrap}td{text-align:right;padding:3px 0 3px 14px;white-space:nowrap}td:first-child,td:first-child~td{color:var(--dim)}
     tr.bad{color:var(--bad)}.violations,.note{padding:14px 18px;margin:0 0 14px}.violations{border-color:var(--bad)}.violations li{font-size:13.5px}
     .note{border-color:var(--c3)}footer{color:var(--dim);font-size:13px;padding-top:18px;padding-bottom:28px}
     """
