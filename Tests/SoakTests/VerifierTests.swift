@@ -44,18 +44,18 @@ struct VerifierTests {
     "an alert that waits goes out with its window, or with what it makes way for, or with a window full of alerts"
   )
   func alertInWindow() {
-    // Message 9 goes out with a window's end at 1015; at 1015.5 no window can end.
+    // Message 10 goes out with a window's end at 1017; at 1017.5 no window can end.
     for (number, isTold) in [(0, true), (1, false), (2, true)] {
       var recording = Recording()
-      recording.publish(11, at: 1_015.2, window: 0.3, isAlert: true, to: [0, 1])
+      recording.publish(11, at: 1_017.2, window: 0.3, isAlert: true, to: [0, 1])
       // With an immediate message of the same moment; with a later one.
-      if number > 0 { recording.publish(12, at: number == 1 ? 1_015.5 : 1_015.6, to: [0, 1]) }
+      if number > 0 { recording.publish(12, at: number == 1 ? 1_017.5 : 1_017.6, to: [0, 1]) }
       #expect((recording.judged().counts[.window] != nil) == isTold, "\(number)")
     }
     for (count, isTold) in [(Limits.windowKeeps, true), (Limits.windowKeeps + 1, false)] {
       var recording = Recording()
       for number in 0..<count {
-        recording.publish(11 + number, at: 1_015.2, window: 0.3, isAlert: true, to: [0, 1])
+        recording.publish(11 + number, at: 1_017.2, window: 0.3, isAlert: true, to: [0, 1])
       }
       #expect((recording.judged().counts[.window] != nil) == isTold, "\(count)")
     }
