@@ -70,6 +70,9 @@ extension Verifier {
     }
   }
 
+  /// Seconds within which what was let out together has arrived.
+  private static let together = 0.25
+
   mutating func judgeBudget(_ channel: Int, at now: Double) {
     var ledger = ledgers[channel]
     guard ledger.newestSequence > 0, (ledger.nextJudged ?? 1) <= ledger.newestSequence else { return }
@@ -96,7 +99,7 @@ extension Verifier {
       }
       let waited = outcome == .windowed || outcome == .demoted
       // What was let out with it arrives with it.
-      if waited, next == ledger.newestSequence, now - letOut < tolerance.stale { break }
+      if waited, now - letOut < Self.together { break }
       if let before = ledger.judgedAt, stops.contains(where: { before <= $0 && $0 < letOut }) {
         ledger.judge.restarted()
       }
