@@ -68,7 +68,8 @@ let package = Package(
       name: "Soak",
       dependencies: ["BroadcastChannels", "MatchScripts", "SubscriberProtocol"]),
     .testTarget(
-      name: "SoakTests", dependencies: ["Soak", "BroadcastChannels", "MatchScripts", "TestSupport"]),
+      name: "SoakTests",
+      dependencies: ["Soak", "BroadcastChannels", "LiveActivities", "MatchScripts", "TestSupport"]),
     .testTarget(
       name: "SimulationTests", dependencies: ["BroadcastChannels", "LiveActivities", "TestSupport"]),
 

@@ -5,7 +5,13 @@ import Glibc
 extension Swarm {
   static let readable = UInt32(EPOLLIN.rawValue)
   static let writable = UInt32(EPOLLOUT.rawValue)
+  private static let brokenFrame = "broken frame: "
   private static let broken = UInt32(EPOLLERR.rawValue | EPOLLHUP.rawValue)
+
+  /// Whether the problem that ended an open connection is that what came is no frame, or no TLS: not that it just ended.
+  public static func isGarbled(_ problem: String) -> Bool {
+    problem.hasPrefix(brokenFrame) || problem.hasPrefix("TLS")
+  }
 
   /// - Returns: whether the kernel did it: it has a bound on what it watches for a user (epoll(7)).
   @discardableResult
@@ -170,7 +176,7 @@ extension Swarm {
         }
       }
     } catch {
-      return fail(id, error.problem)
+      return fail(id, "\(Self.brokenFrame)\(error.problem)")
     }
     if start < end, self[id] != nil { links[id.slot]?.partial = Array(room[start..<end]) }
   }

@@ -18,6 +18,10 @@ struct SoakTests {
     let totals: Totals
   }
 
+  /// Whatever folder the tests are run from.
+  private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .appendingPathComponent("../../Channels/nba-finals-2016.match.jsonl").standardizedFileURL.path
+
   private static let short = [
     "soak", "--profile", "smoke", "--duration", "4", "--subscribers", "60", "--seed", "7",
   ]
@@ -144,20 +148,85 @@ struct SoakTests {
     return text.split(separator: ")").last?.split(separator: " ").first == "Z"
   }
 
-  @Test("a soak that is killed leaves no process behind")
+  @Test("a soak that is killed leaves no process behind, and the next one removes its folder, and no other")
   func killed() async throws {
-    let program = try Touchline.start([
-      "soak", "--duration", "10m", "--subscribers", "8", "--seed", "3", "--processes", "2",
-    ])
-    _ = try await program.lines(2)
-    let children = try children(of: program.processIdentifier)
-    #expect(children.count == 3 && !children.contains(where: hasEnded))
-    program.signal(SIGKILL)
-    try await eventually("the end of \(children)") { children.allSatisfy(hasEnded) ? () : nil }
-    // What it could not remove any more.
-    let left = "touchline-soak-\(program.processIdentifier)"
-    try? FileManager.default.removeItem(
-      at: FileManager.default.temporaryDirectory.appendingPathComponent(left))
+    try await withFolder { folder in
+      let environment = ["TMPDIR": folder.url.path]
+      let program = try Touchline.start(
+        ["soak", "--duration", "10m", "--subscribers", "8", "--seed", "3", "--processes", "2"],
+        environment: environment)
+      _ = try await program.lines(2)
+      let children = try children(of: program.processIdentifier)
+      #expect(children.count == 3 && !children.contains(where: hasEnded))
+      program.signal(SIGKILL)
+      _ = try await program.ending()
+      try await eventually("the end of \(children)") { children.allSatisfy(hasEnded) ? () : nil }
+      let left = "touchline-soak-\(program.processIdentifier)"
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == [left])
+
+      // The folder of a process that lives, a file and a link with the name of one that is gone, and other names.
+      let gone = "touchline-soak-\(Int32.max)"
+      let kept = [
+        "touchline-soak-\(getpid())", "touchline-soak-", "touchline-soak-07", "touchline-soak-1x", "other",
+      ]
+      for name in kept {
+        try FileManager.default.createDirectory(
+          at: folder.url.appendingPathComponent(name), withIntermediateDirectories: true)
+      }
+      try FileManager.default.createSymbolicLink(
+        atPath: folder.path(gone), withDestinationPath: folder.path("other"))
+      try Data().write(to: URL(fileURLWithPath: folder.path("other/file")))
+      try Data().write(to: URL(fileURLWithPath: folder.path("touchline-soak-\(Int32.max - 1)")))
+      let next = try await Touchline.run(
+        ["soak", "--duration", "2", "--subscribers", "8", "--rate", "5", "--seed", "3"],
+        environment: environment)
+      #expect(next.code == 0, "\(next.output)\(next.errors)")
+      let names = try FileManager.default.contentsOfDirectory(atPath: folder.url.path)
+      #expect(Set(names) == Set(kept + [gone, "touchline-soak-\(Int32.max - 1)"]))
+      #expect(FileManager.default.fileExists(atPath: folder.path("other/file")))
+    }
+  }
+
+  @Test("a folder whose lock somebody holds is in use, whatever its name says")
+  func locked() async throws {
+    try await withFolder { folder in
+      let name = "touchline-soak-\(Int32.max)"
+      try FileManager.default.createDirectory(
+        at: folder.url.appendingPathComponent(name), withIntermediateDirectories: true)
+      let lock = open(folder.path("\(name)/lock"), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+      try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+      let words = ["soak", "--duration", "2", "--subscribers", "8", "--rate", "5", "--seed", "3"]
+      let environment = ["TMPDIR": folder.url.path]
+      #expect(try await Touchline.run(words, environment: environment).code == 0)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == [name])
+      close(lock)
+      #expect(try await Touchline.run(words, environment: environment).code == 0)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == [])
+    }
+  }
+
+  @Test("connections that fail because the soak has stopped its server aren't held against it")
+  func restarts() async throws {
+    try await withFolder { folder in
+      let ending = try await Touchline.run([
+        "soak", "--duration", "6", "--subscribers", "60", "--rate", "5", "--seed", "7", "--restart-server",
+        "2",
+        "--fail-on", "failed-connections=0", "--report", folder.url.path,
+      ])
+      #expect(ending.code == 0, "\(ending.output)\(ending.errors)")
+      #expect(ending.output.contains("server restarted 1×") && ending.output.contains("server killed 1×"))
+      let json = folder.url.appendingPathComponent("report.json")
+      try await validate(json)
+      let samples = try JSONDecoder().decode(Samples.self, from: Data(contentsOf: json)).samples
+      #expect(samples.flatMap(\.events).filter { $0 != "flood" } == ["server restarted", "server killed"])
+      let page = try String(contentsOf: folder.url.appendingPathComponent("report.html"), encoding: .utf8)
+      #expect(page.contains(">server killed</text>") && page.contains(">server restarted</text>"))
+    }
+  }
+
+  private struct Samples: Decodable {
+    struct Sample: Decodable { let events: [String] }
+    let samples: [Sample]
   }
 
   @Test("a server whose parent has ended before it could ask to be told doesn't start")
@@ -183,7 +252,7 @@ struct SoakTests {
     let port = try #require(try await server.lines(1)[0].split(separator: ":").last)
     let soak = try Touchline.start([
       "soak", "--server", "http://127.0.0.1:\(port)", "--duration", "4", "--subscribers", "8", "--channels",
-      "2", "--rate", "5", "--seed", "3", "--no-faults",
+      "2", "--rate", "5", "--seed", "3", "--no-faults", "--fail-on", "failed-connections=0",
     ])
     _ = try await soak.lines(2)
     server.signal(SIGKILL)
@@ -192,6 +261,9 @@ struct SoakTests {
     #expect(ending.code == 1, "\(ending.output)\(ending.errors)")
     #expect(ending.output.contains("unreachable: channel 0, subscriber 0 at "), "\(ending.output)")
     #expect(ending.output.contains("not subscribed since "))
+    // The server wasn't the soak's own to stop.
+    #expect(
+      ending.output.contains("--fail-on allows 0\n") && ending.output.contains("failed-connections is "))
   }
 
   @Test("a channel that is deleted under a soak is a violation, once")
@@ -295,6 +367,15 @@ struct SoakTests {
       (["--server", "http://127.0.0.1:1", "--fail-on", "rss=300"], "memory of another one isn't known"),
       (["--rate", "0"], "0.01 to 1000 messages a second were expected"),
       (["--slow", "101"], "percent, from 0 to 100"),
+      (["--speed", "2"], "--speed is for a script"),
+      (["--script", script, "--rate", "2"], "--rate and a script don't go together"),
+      (["--script", script, "--mix", "10=1"], "--mix and a script don't go together"),
+      (["--script", script, "--stale-in", "3"], "--stale-in and a script don't go together"),
+      (["--script", script, "--duration", "10s", "--speed", "3"], "a script has its own length"),
+      (
+        ["--script", script, "--duration", "10s", "--ramp", "6s"],
+        "the script takes 10.0 s; half of that is the most"
+      ),
     ])
   func nonsense(_ words: [String], _ message: String) async throws {
     let ending = try await Touchline.run(["soak"] + words)

@@ -30,6 +30,10 @@ struct PartReportTests {
       .acknowledged(subscriber: 7, numbers: [1, 2, 900], displayed: []),
       .confirmed(subscriber: 7, numbers: [], displayed: [900]), .lagged(0.125),
       .wants(subscriber: 12), .away(subscriber: 13), .missing(subscriber: 14),
+      .unsubscribed(subscriber: 15), .failed(subscriber: 16, problem: "answered 503"),
+      .garbled(subscriber: 17, problem: "broken frame: –"),
+      .closed(subscriber: 18, code: 1_013, problem: nil),
+      .closed(subscriber: 19, code: nil, problem: "connection reset"),
     ]
     let deliveries = [
       PartDelivery(subscriber: 8, arrival: first, shown: .displayed, countsLatency: true),
@@ -102,6 +106,26 @@ struct PartReportTests {
     var reader = PartReportReader()
     reader.append(bytes)
     #expect(throws: PartReportReader.Broken.self) { try reader.next() }
+  }
+
+  @Test("a stranger's numbers that are too large for a report come out as no number, and stop nothing")
+  func strangers() throws {
+    var writer = PartReportWriter()
+    var arrival = Self.first
+    arrival.number = 999_999_999_999_999
+    arrival.position = StreamPosition(epoch: "e", sequence: 1 << 40)
+    writer.write(
+      .delivered(
+        PartDelivery(subscriber: 1, arrival: arrival, shown: .displayed, countsLatency: true), at: 1))
+    writer.write(
+      .observed(.acknowledged(subscriber: 1, numbers: [1 << 40], displayed: []), at: 2))
+    var reader = PartReportReader()
+    reader.append(writer.take())
+    guard case .delivered(let delivery, _) = try reader.next() else {
+      Issue.record("a delivery was expected")
+      return
+    }
+    #expect(delivery.arrival.number == nil && delivery.arrival.position.sequence == 4_294_967_295)
   }
 
   @Test("parts share the places, and each has its own")

@@ -99,6 +99,25 @@ struct PlanTests {
   }
 
   @Test(
+    "in a run of days no activity gets as old as 8 hours, neither a witness's nor one that nobody replaces")
+  func lifetime() {
+    let long = settings {
+      $0.duration = 20 * 3_600
+      $0.churn = 0
+      $0.faults = false
+    }
+    #expect(actions(long, place: 0) == ["0.0 arrive", "21600.0 arrive", "43200.0 arrive", "64800.0 arrive"])
+    for place in 4..<50 {
+      var arrived = 0.0
+      for (at, action) in IteratorSequence(SubscriberPlan(index: place, settings: long)) {
+        if action == .arrive { arrived = at }
+        #expect(at - arrived < 7 * 3_600)
+      }
+      #expect(20 * 3_600 + 10 - arrived < 8 * 3_600)
+    }
+  }
+
+  @Test(
     "actions come in order of time, pairs are closed, and the last seconds are quiet", arguments: [1, 2, 3])
   func actions(_ seed: Int) {
     let wild = settings {

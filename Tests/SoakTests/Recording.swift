@@ -21,6 +21,8 @@ struct Recording {
     windows: DeliveryWindows(considerate: 1, passive: 2))
   /// Whose connections hold little.
   var narrow: Set<Int> = [Self.slow]
+  /// Seconds for which messages are stored.
+  var storedFor: Double = 3_600
   var events: [Event] = []
   private var sequence = 0
 
@@ -73,7 +75,7 @@ struct Recording {
         channel: 0,
         Sent(
           number: number, due: at, digest: UInt64(number), priority: priority, timestamp: Int64(at),
-          isIrreplaceable: isAlert || isEnd, isEnd: isEnd, isStored: true)), at)
+          isIrreplaceable: isAlert || isEnd, isEnd: isEnd, storedUntil: at + storedFor)), at)
     note(
       .accepted(
         channel: 0, number: number, uniqueID: "u\(number)", outcome: outcome, isRepetition: false,
@@ -105,15 +107,15 @@ struct Recording {
   }
 
   /// What the verifier says of the run.
-  func judged() -> Verifier {
+  func judged(until end: Double = 1_060, isEarly: Bool = false) -> Verifier {
     var verifier = Verifier(
       start: Self.start, channels: [settings],
       subscribers: (0..<3).map { (0, $0 == 0, narrow.contains($0)) })
-    for event in events {
+    for event in events where event.at <= end {
       verifier.advance(to: event.at)
       verifier.observe(event.observation, at: event.at)
     }
-    verifier.finish(at: 1_060)
+    verifier.finish(at: end, isEarly: isEarly)
     return verifier
   }
 
@@ -138,6 +140,13 @@ struct Recording {
       guard case .received(let who, let arrival, _) = $0.observation else { return false }
       return arrival.number == number && subscriber ?? who == who
     }
+  }
+
+  /// Notes when a subscriber begins to connect for the first time: at 1000.
+  mutating func connect(_ subscriber: Int) {
+    let arrival = events.firstIndex { if case .arrived(subscriber) = $0.observation { true } else { false } }
+    guard let arrival else { return }
+    events.insert(Event(at: 1_000, observation: .wants(subscriber: subscriber)), at: arrival + 1)
   }
 
   /// The delivery of a number to a subscriber.

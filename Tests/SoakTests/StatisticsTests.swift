@@ -49,6 +49,22 @@ struct StatisticsTests {
     #expect(histogram.percentile(99) == 0 && histogram.count == 1)
   }
 
+  @Test("a server's clock that is ahead is found by one delivery, one that is behind by the fastest of many")
+  func clocks() {
+    var clocks = ClockComparison()
+    #expect(clocks.compare(sent: 10.09, arrived: 10) == nil)
+    #expect(
+      clocks.compare(sent: 12.25, arrived: 12)
+        == "the server's clock is 0.250 s ahead of this machine's; a soak judges times: set both clocks by NTP"
+    )
+    #expect(clocks.compare(sent: 14, arrived: 12) == nil)
+    for (fastest, isFound) in [(0.4, false), (0.6, true)] {
+      var clocks = ClockComparison()
+      let found = (1...600).map { clocks.compare(sent: 0, arrived: $0 == 100 ? fastest : 2) }
+      #expect(found.compactMap(\.self).count == (isFound ? 1 : 0) && (found[499] != nil) == isFound)
+    }
+  }
+
   @Test("memory that grows by 10 bytes a second grows by 36,000 an hour")
   func slope() throws {
     let samples = (0...300).map { second in
@@ -69,7 +85,7 @@ struct StatisticsTests {
       var sample = SoakSample()
       sample.at = Double(second)
       sample.serverResident = second < 300 ? 1_000_000 - second : 1_000 + second
-      if second == 240 { sample.event = SoakSample.killed }
+      if second == 240 { sample.events = [SoakSample.killed] }
       return sample
     }
     let slope = try #require(samples.residentSlope)
@@ -77,23 +93,30 @@ struct StatisticsTests {
   }
 
   @Test(
-    "a process of the soak that uses more than 85 % of a core, or a clock that is late, is said to be the bottleneck"
+    "a process of the soak that uses more than 85 % of a core for ten seconds, or a clock that is late, is said to be the bottleneck"
   )
   func bottleneck() {
-    func cost(share: Double, lag: Double, latency: Double) -> SoakCost {
+    func cost(share: Double, mean: Double = 0.1, lag: Double, latency: Double) -> SoakCost {
       SoakCost(
         processes: [
-          ProcessCost(name: "judge", cpuSeconds: 1, share: 0.2, maxResidentBytes: 100),
-          ProcessCost(name: "part 0", cpuSeconds: 3, share: share, maxResidentBytes: 200),
+          ProcessCost(name: "judge", cpuSeconds: 1, share: 0.2, busiestShare: 0, maxResidentBytes: 100),
+          ProcessCost(
+            name: "part 0", cpuSeconds: 3, share: mean, busiestShare: share, maxResidentBytes: 200),
         ], deliveries: 2_000_000, lagP99: lag, lagMax: lag, latencyP99: latency)
     }
     let good = cost(share: 0.85, lag: 0.05, latency: 0.01)
     #expect(good.bottleneck == nil)
     #expect(good.cpuSeconds == 4 && good.cpuMicrosPerDelivery == 2 && good.maxResidentBytes == 300)
-    #expect(cost(share: 0.9, lag: 0, latency: 1).bottleneck?.contains("\"part 0\" used 90 %") == true)
+    #expect(
+      cost(share: 0.9, lag: 0, latency: 1).bottleneck?.contains(
+        "\"part 0\" used 90 % of a core in its busiest 10 s") == true)
+    // A run that is shorter than ten seconds has no busiest ones.
+    #expect(cost(share: 0, mean: 0.9, lag: 0, latency: 1).bottleneck?.contains("used 90 %") == true)
     #expect(cost(share: 0.1, lag: 0.06, latency: 0.1).bottleneck?.contains("late by 60.0 ms") == true)
     // A server that is slower still is the bottleneck itself.
-    #expect(cost(share: 0.1, lag: 0.06, latency: 0.2).bottleneck == nil)
+    #expect(cost(share: 0.1, lag: 0.06, latency: 0.3).bottleneck == nil)
+    // It may be late when it publishes, and again when it receives.
+    #expect(cost(share: 0.1, lag: 7.7, latency: 16.5).bottleneck?.contains("late by 7700 ms") == true)
   }
 
   @Test(

@@ -40,6 +40,27 @@ struct VerifierTests {
     expect(.window, recording, sequence: 6)
   }
 
+  @Test(
+    "an alert that waits goes out with its window, or with what it makes way for, or with a window full of alerts"
+  )
+  func alertInWindow() {
+    // Message 10 goes out with a window's end at 1017; at 1017.5 no window can end.
+    for (number, isTold) in [(0, true), (1, false), (2, true)] {
+      var recording = Recording()
+      recording.publish(11, at: 1_017.2, window: 0.3, isAlert: true, to: [0, 1])
+      // With an immediate message of the same moment; with a later one.
+      if number > 0 { recording.publish(12, at: number == 1 ? 1_017.5 : 1_017.6, to: [0, 1]) }
+      #expect((recording.judged().counts[.window] != nil) == isTold, "\(number)")
+    }
+    for (count, isTold) in [(Limits.windowKeeps, true), (Limits.windowKeeps + 1, false)] {
+      var recording = Recording()
+      for number in 0..<count {
+        recording.publish(11 + number, at: 1_017.2, window: 0.3, isAlert: true, to: [0, 1])
+      }
+      #expect((recording.judged().counts[.window] != nil) == isTold, "\(count)")
+    }
+  }
+
   @Test("two messages in the wrong order")
   func order() throws {
     var recording = Recording()
@@ -169,7 +190,8 @@ struct VerifierTests {
     var recording = Recording()
     let index = try #require(recording.delivery(3, to: Recording.witness))
     recording.events.insert(
-      Recording.Event(at: 1_003.01, observation: .refused(channel: 0, number: 3)), at: index)
+      Recording.Event(at: 1_003.01, observation: .refused(channel: 0, number: 3, reason: "TooManyRequests")),
+      at: index)
     expect(.unexpected, recording, sequence: 3)
   }
 

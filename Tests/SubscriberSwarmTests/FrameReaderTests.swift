@@ -43,6 +43,15 @@ struct FrameReaderTests {
     ] as [[UInt8]])
   func refused(_ bytes: [UInt8]) { #expect(throws: BrokenFrame.self) { try read(bytes) } }
 
+  @Test(
+    "what is no frame, or no TLS, is told apart from a connection that just ended",
+    arguments: [
+      ("broken frame: a message is fragmented", true), ("TLS: bad record mac", true),
+      ("connection closed", false),
+      ("Connection reset by peer", false),
+    ])
+  func garbled(_ problem: String, _ isGarbled: Bool) { #expect(Swarm.isGarbled(problem) == isGarbled) }
+
   @Test("a client's frame is masked; the RFC's example")
   func masked() {
     #expect(

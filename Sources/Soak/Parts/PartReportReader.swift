@@ -71,6 +71,14 @@ public struct PartReportReader {
     case .wants: return .wants(subscriber: subscriber)
     case .away: return .away(subscriber: subscriber)
     case .missing: return .missing(subscriber: subscriber)
+    case .unsubscribed: return .unsubscribed(subscriber: subscriber)
+    case .attemptFailed: return .failed(subscriber: subscriber, problem: try words())
+    case .garbled: return .garbled(subscriber: subscriber, problem: try words())
+    case .closed:
+      let code = try number()
+      let problem = try words()
+      return .closed(
+        subscriber: subscriber, code: code == 0 ? nil : code, problem: problem.isEmpty ? nil : problem)
     case .leaving: return .leaving(subscriber: subscriber)
     case .dismissed: return .dismissed(subscriber: subscriber)
     case .subscribed:
@@ -142,6 +150,8 @@ public struct PartReportReader {
     defer { place += count }
     return Array(bytes[place..<place + count])
   }
+
+  private mutating func words() throws -> String { String(decoding: try text(), as: UTF8.self) }
 
   private mutating func position() throws -> StreamPosition {
     let sequence = try number()

@@ -12,6 +12,7 @@ enum PartReportKind: UInt8 {
   case arrived, subscribed, disconnected, stalled, readAgain, wentStale, clockJumped, leaving, dismissed
   case acknowledged, confirmed, lagged
   case wants, away, missing
+  case attemptFailed, garbled, closed, unsubscribed
 }
 
 /// Writes reports as bytes.
@@ -80,7 +81,8 @@ public struct PartReportWriter {
     begin(.arrival, arrival.sent)
     put(reference)
     put(arrival.position)
-    put(UInt32(arrival.number ?? Int(UInt32.max)))
+    // What a stranger sent may have any number; the largest stands for none.
+    put(UInt32(clamping: arrival.number ?? Int(UInt32.max)))
     put(arrival.digest)
     put(Array(arrival.uniqueID.utf8))
     bytes.append(UInt8(clamping: arrival.priority.rawValue))
@@ -100,6 +102,18 @@ public struct PartReportWriter {
     case .wants(let subscriber): begin(.wants, at, subscriber)
     case .away(let subscriber): begin(.away, at, subscriber)
     case .missing(let subscriber): begin(.missing, at, subscriber)
+    case .unsubscribed(let subscriber): begin(.unsubscribed, at, subscriber)
+    case .failed(let subscriber, let problem):
+      begin(.attemptFailed, at, subscriber)
+      put(Array(problem.utf8))
+    case .garbled(let subscriber, let problem):
+      begin(.garbled, at, subscriber)
+      put(Array(problem.utf8))
+    case .closed(let subscriber, let code, let problem):
+      begin(.closed, at, subscriber)
+      // No code is 0 (RFC 6455, section 7.4).
+      put(UInt32(clamping: code ?? 0))
+      put(Array((problem ?? "").utf8))
     case .leaving(let subscriber): begin(.leaving, at, subscriber)
     case .dismissed(let subscriber): begin(.dismissed, at, subscriber)
     case .subscribed(let subscriber, let position, let resumed):
@@ -130,7 +144,9 @@ public struct PartReportWriter {
         .delivered(
           PartDelivery(subscriber: subscriber, arrival: arrival, shown: shown, countsLatency: false), at: at))
     // What publishers and servers do is seen where the verdict is made.
-    case .sent, .accepted, .refused, .record, .serverStopped, .serverStarted: break
+    case .sent, .accepted, .refused, .publisherWants, .publisherConnected, .publisherClosed, .record,
+      .unrecorded, .serverStopped, .serverStarted:
+      break
     }
   }
 
@@ -150,13 +166,13 @@ public struct PartReportWriter {
   }
 
   private mutating func put(_ position: StreamPosition) {
-    put(UInt32(position.sequence))
+    put(UInt32(clamping: position.sequence))
     put(Array(position.epoch.utf8))
   }
 
   private mutating func put(_ numbers: [Int]) {
     put(UInt32(numbers.count))
-    for number in numbers { put(UInt32(number)) }
+    for number in numbers { put(UInt32(clamping: number)) }
   }
 
   private static func code(_ shown: Shown) -> UInt8 {

@@ -1,3 +1,5 @@
+import BroadcastChannels
+
 /// What happens to a simulated device.
 public enum SubscriberAction: Sendable, Hashable {
   /// A new device comes, with a new activity, and subscribes.
@@ -26,7 +28,7 @@ public struct SubscriberPlan: Sendable, IteratorProtocol {
   public let index: Int
   /// The channel that its devices follow.
   public let channel: Int
-  /// Whether nothing ever happens to it. Each channel has one, so that somebody has seen all that was let out.
+  /// Whether nothing ever happens to it but that its activity is replaced before the system would end it. Each channel has one, so that somebody has seen all that was let out.
   public let isWitness: Bool
   /// Whether it stops reading now and then.
   public let isSlow: Bool
@@ -44,6 +46,9 @@ public struct SubscriberPlan: Sendable, IteratorProtocol {
   /// What follows what was handed out last, which ends it.
   private var follows: [(at: Double, action: SubscriberAction)] = []
 
+  /// Seconds after which a device gives way to another one at the latest: before the system ends its activity, after 8 hours
+  /// (``Limits/activityLifetimeSeconds``), which would then rightly show nothing more.
+  private static let life = 6 * 3_600.0
   /// Seconds on average between two cuts, clock jumps and dismissals of one device.
   private static let means = (cut: 120.0, jump: 90.0, dismiss: 300.0)
 
@@ -66,7 +71,11 @@ public struct SubscriberPlan: Sendable, IteratorProtocol {
     let never = Double.infinity
     due = (never, never, never, never, never, never)
     follows = [(arrival, .arrive)]
-    if !isWitness { draw(from: arrival) }
+    if isWitness {
+      follows += stride(from: Self.life, to: quietAfter, by: Self.life).map { ($0, .arrive) }
+    } else {
+      draw(from: arrival)
+    }
   }
 
   /// The next action, in the order of their times; nil when nothing more happens.
@@ -121,7 +130,7 @@ public struct SubscriberPlan: Sendable, IteratorProtocol {
       let wait = random.wait(mean: mean ?? 1)
       return happens && mean != nil ? arrival + wait : .infinity
     }
-    due.leave = drawn(churnMean, true, &random)
+    due.leave = min(drawn(churnMean, true, &random), arrival + Self.life)
     due.offline = drawn(means.offline, isOftenOffline, &random)
     due.stall = drawn(means.stall, isSlow, &random)
     due.cut = drawn(Self.means.cut, hasFaults, &random)

@@ -56,14 +56,15 @@ struct Plot {
   var isLogarithmic = false
 
   private static let size = (width: 720.0, height: 250.0)
-  private static let inset = (left: 62.0, right: 14.0, top: 14.0, bottom: 26.0)
+  /// Above the axis there is room for two rows of the marks' names.
+  private static let inset = (left: 62.0, right: 14.0, top: 34.0, bottom: 26.0)
 
   /// The figure.
   var html: String {
     let legend = series.map { "<span><i class=\"key \($0.colour)\"></i>\($0.name)</span>" }.joined()
     return """
       <figure><figcaption><b>\(title)</b><span class="legend">\(legend)</span></figcaption>
-      <svg viewBox="0 0 \(number(Self.size.width)) \(number(Self.size.height))" role="img" aria-label="\(title)">
+      <svg viewBox="0 0 \(number(Self.size.width)) \(number(Self.size.height))" role="img" aria-label="\(title)\(spokenMarks)">
       \(grid)\(markLines)\(series.map(draw).joined())</svg></figure>
 
       """
@@ -157,11 +158,60 @@ struct Plot {
       ? "\(total / 3_600):\(two(total / 60 % 60)):\(two(total % 60))" : "\(total / 60):\(two(total % 60))"
   }
 
+  /// The dashed lines, each with its name above the axis where there is room for it; a pointer that rests on a line is told
+  /// its name in any case.
   private var markLines: String {
-    let (top, bottom) = (number(Self.inset.top), number(Self.size.height - Self.inset.bottom))
-    return marks.map { mark in
-      "<line class=\"mark\" x1=\"\(number(x(mark.at)))\" x2=\"\(number(x(mark.at)))\" y1=\"\(top)\" y2=\"\(bottom)\"><title>\(mark.name)</title></line>"
+    let bottom = number(Self.size.height - Self.inset.bottom)
+    return labels.map { label in
+      let mark = marks[label.mark]
+      let at = number(x(mark.at))
+      let line =
+        "<line class=\"mark\" x1=\"\(at)\" x2=\"\(at)\" y1=\"\(number(label.row.map(Self.baseline) ?? Self.inset.top))\" y2=\"\(bottom)\"><title>\(mark.name)</title></line>"
+      guard let row = label.row else { return line }
+      let place = number(x(mark.at) + (label.isLeft ? -Self.gap : Self.gap))
+      return line
+        + "<text class=\"mark-name\" x=\"\(place)\" y=\"\(number(Self.baseline(row)))\" text-anchor=\"\(label.isLeft ? "end" : "start")\">\(mark.name)</text>"
     }.joined()
+  }
+
+  private static func baseline(_ row: Int) -> Double { 12 + 12 * Double(row) }
+
+  /// Pixels of a letter.
+  private static let letter = 6.4
+  /// Pixels between a line and its name.
+  private static let gap = 3.0
+
+  /// Where the marks' names stand: in the first row in which none is in the way. What is rare is placed first, so that a
+  /// burst every minute leaves no restart without its name.
+  private var labels: [(mark: Int, row: Int?, isLeft: Bool)] {
+    var counts: [String: Int] = [:]
+    for mark in marks { counts[mark.name, default: 0] += 1 }
+    let order = marks.indices.sorted { left, right in
+      (counts[marks[left].name] ?? 0, marks[left].at, left) < (
+        counts[marks[right].name] ?? 0, marks[right].at, right
+      )
+    }
+    var taken: [[ClosedRange<Double>]] = [[], []]
+    return order.map { index in
+      let at = x(marks[index].at)
+      let width = Double(marks[index].name.count) * Self.letter + 2 * Self.gap
+      let isLeft = at + width > Self.size.width
+      let span = isLeft ? at - width...at : at...at + width
+      let row = taken.firstIndex { $0.allSatisfy { !$0.overlaps(span) } }
+      if let row { taken[row].append(span) }
+      return (index, row, isLeft)
+    }
+  }
+
+  /// The marks for who hears the page: each name once, with how often it is there.
+  private var spokenMarks: String {
+    var names: [String] = []
+    for mark in marks where !names.contains(mark.name) { names.append(mark.name) }
+    let spoken = names.map { name in
+      let count = marks.count { $0.name == name }
+      return count == 1 ? name : "\(name) \(count)×"
+    }
+    return spoken.isEmpty ? "" : "; marked: \(spoken.joined(separator: ", "))"
   }
 
   private func draw(_ series: Series) -> String {

@@ -16,7 +16,7 @@ public struct ReportPage {
       <title>\(escaped(title))</title><style>\(Self.style)</style></head><body>
       <header><div><h1>\(escaped(title))</h1><p>\(escaped(subtitle))</p></div>\(badge)</header>
       <main>\(cards)\(bottleneck)\(violations)<section class="plots">\(plots.map(\.html).joined())</section>
-      <section class="tables">\(latencies)\(rules)\(totals)\(costs)</section></main>
+      <section class="tables">\(latencies)\(costs)\(rules)\(totals)\(faults)</section></main>
       <footer>\(escaped(report.program)) · seed \(report.settings.seed) · \(escaped(report.server))</footer>
       </body></html>
 
@@ -88,7 +88,7 @@ public struct ReportPage {
 
   private var violations: String {
     let conditions = report.verdict.failedConditions.map { "<li>\(escaped($0))</li>" }
-    let shown = report.verdict.violations.prefix(50).map { "<li>\(escaped($0.description))</li>" }
+    let shown = report.verdict.shown(atMost: 50).map { "<li>\(escaped($0.description))</li>" }
     guard !(conditions + shown).isEmpty else { return "" }
     let more = report.verdict.violationCount - shown.count
     return
@@ -98,7 +98,7 @@ public struct ReportPage {
   private var plots: [Plot] {
     let samples = report.samples
     let seconds = max(report.seconds, samples.last?.at ?? 0)
-    let marks = samples.compactMap { sample in sample.event.map { (at: sample.at, name: escaped($0)) } }
+    let marks = samples.flatMap { sample in sample.events.map { (at: sample.at, name: escaped($0)) } }
     func line(
       _ name: String, _ colour: String, area: Bool = false, _ value: (SoakSample) -> Double?
     ) -> Plot.Series {
@@ -164,7 +164,7 @@ public struct ReportPage {
       return "<tr><th>\(name)</th>\(cells.joined())</tr>"
     }
     return
-      "<div><h2>Latency</h2><table><tr><td></td><td>p50</td><td>p90</td><td>p99</td><td>p99.9</td><td>max</td></tr>\(rows.joined())</table></div>"
+      "<div class=\"wide\"><h2>Latency</h2><table><tr><td></td><td>p50</td><td>p90</td><td>p99</td><td>p99.9</td><td>max</td></tr>\(rows.joined())</table></div>"
   }
 
   private var rules: String {
@@ -181,22 +181,34 @@ public struct ReportPage {
       ("published", totals.published), ("conflated for slow readers", totals.conflated),
       ("undecided messages", report.verdict.undecided),
       ("subscriptions", totals.subscriptions), ("failed connections", totals.failedConnections),
+      ("failed while the server was stopped", totals.failedWhileStopped),
       ("acknowledgements", totals.acknowledgements), ("went stale", totals.staleFlips),
     ]
     rows += totals.outcomes.sorted { $0.key < $1.key }.map { ("outcome \($0.key)", $0.value) }
     rows += totals.refusals.sorted { $0.key < $1.key }.map { ("refused \($0.key)", $0.value) }
-    rows += totals.faults.sorted { $0.key < $1.key }.map { ("fault: \($0.key)", $0.value) }
-    rows += totals.closeCodes.sorted { $0.key < $1.key }.map { ("closed with \($0.key)", $0.value) }
-    let html = rows.map { "<tr><th>\(escaped($0.0))</th><td>\(Decimals.count($0.1))</td></tr>" }
-    return "<div><h2>Totals</h2><table>\(html.joined())</table></div>"
+    return "<div><h2>Totals</h2>\(counts(rows))</div>"
+  }
+
+  private var faults: String {
+    let made = report.totals.faults.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    let closed = report.totals.closeCodes.sorted { $0.key < $1.key }.map { ("closed: \($0.key)", $0.value) }
+    return made.isEmpty && closed.isEmpty
+      ? "" : "<div><h2>Faults and their traces</h2>\(counts(made + closed))</div>"
+  }
+
+  private func counts(_ rows: [(name: String, count: Int)]) -> String {
+    let html = rows.map { "<tr><th>\(escaped($0.name))</th><td>\(Decimals.count($0.count))</td></tr>" }
+    return "<table>\(html.joined())</table>"
   }
 
   private var costs: String {
-    func row(_ name: String, _ cpu: Double, _ micros: Double?, _ share: Double?, _ memory: Int) -> String {
-      let cells = [
+    func row(
+      _ name: String, _ cpu: Double, _ micros: Double?, _ share: Double?, _ busiest: Double?, _ memory: Int
+    ) -> String {
+      func percent(_ share: Double?) -> String { share.map { "\(Decimals.text($0 * 100, 0)) %" } ?? "" }
+      let cells: [String] = [
         "\(Decimals.text(cpu, 1)) s", micros.map { "\(Decimals.text($0, 1)) µs" } ?? "",
-        share.map { "\(Decimals.text($0 * 100, 0)) %" } ?? "",
-        "\(Decimals.text(Double(memory) / 1_048_576, 1)) MB",
+        percent(share), percent(busiest), "\(Decimals.text(Double(memory) / 1_048_576, 1)) MB",
       ]
       return "<tr><th>\(escaped(name))</th>\(cells.map { "<td>\($0)</td>" }.joined())</tr>"
     }
@@ -205,7 +217,7 @@ public struct ReportPage {
       [
         row(
           "server", cost.cpuSeconds, cost.cpuMicrosPerDelivery,
-          report.seconds > 0 ? cost.cpuSeconds / report.seconds : nil, cost.maxResidentBytes)
+          report.seconds > 0 ? cost.cpuSeconds / report.seconds : nil, nil, cost.maxResidentBytes)
       ]
     }
     let rows =
@@ -213,10 +225,10 @@ public struct ReportPage {
       + soak.processes.map { process in
         row(
           process.name, process.cpuSeconds, soak.processes.count == 1 ? soak.cpuMicrosPerDelivery : nil,
-          process.share, process.maxResidentBytes)
+          process.share, process.busiestShare, process.maxResidentBytes)
       }
     return
-      "<div><h2>Costs</h2><table><tr><td></td><td>CPU</td><td>a delivery</td><td>of a core</td><td>memory</td></tr>\(rows.joined())</table></div>"
+      "<div class=\"wide\"><h2>Costs</h2><table><tr><td></td><td>CPU</td><td>a delivery</td><td>of a core</td><td>busiest 10 s</td><td>memory</td></tr>\(rows.joined())</table></div>"
   }
 
   private static let style = """
@@ -236,12 +248,12 @@ public struct ReportPage {
     figure{margin:0;padding:14px 14px 6px}figcaption{display:flex;justify-content:space-between;flex-wrap:wrap;gap:4px 16px;font-size:14px;padding:0 4px 6px}
     .legend{display:flex;gap:14px;color:var(--dim);font-size:13px}.key{display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:6px;background:currentColor}
     svg{display:block;width:100%;height:auto}svg text{fill:var(--dim);font-size:12px;font-variant-numeric:tabular-nums}
-    .grid{stroke:var(--grid)}.mark{stroke:var(--c4);stroke-dasharray:3 4;stroke-width:1.5;opacity:.8}
+    .grid{stroke:var(--grid)}.mark{stroke:var(--c4);stroke-dasharray:3 4;stroke-width:1.5;opacity:.8}svg .mark-name{fill:var(--c4);font-size:11px}
     .line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}.area{fill:currentColor;opacity:.13}
     .c1{color:var(--c1)}.c2{color:var(--c2)}.c3{color:var(--c3)}.c4{color:var(--c4)}.c5{color:var(--c5)}.c6{color:var(--c6)}
     .tables{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,340px),1fr));gap:14px;margin-top:14px;align-items:start}
-    .tables>div{padding:16px;overflow-x:auto}.tables>div:first-child{grid-column:1/-1}table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
-    th{font-weight:400;text-align:left;white-space:nowrap}td{text-align:right;padding:3px 0 3px 14px;white-space:nowrap}tr:first-child td{color:var(--dim)}
+    .tables>div{padding:16px;overflow-x:auto}.tables>.wide{grid-column:1/-1}table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
+    th{font-weight:400;text-align:left;white-space:nowrap}td{text-align:right;padding:3px 0 3px 14px;white-space:nowrap}td:first-child,td:first-child~td{color:var(--dim)}
     tr.bad{color:var(--bad)}.violations,.note{padding:14px 18px;margin:0 0 14px}.violations{border-color:var(--bad)}.violations li{font-size:13.5px}
     .note{border-color:var(--c3)}footer{color:var(--dim);font-size:13px;padding-top:18px;padding-bottom:28px}
     """

@@ -16,6 +16,10 @@ public struct SoakReport: Sendable, Codable {
   public var profile: String?
   /// The script's name, when one was played.
   public var script: String?
+  /// Processes that had the subscribers.
+  public var processes: Int
+  /// Whether the server spoke TLS.
+  public var tls: Bool
   /// Whether it ended before its time.
   public var endedEarly: Bool
   /// Where the server was, and whether it was the soak's own.
@@ -30,7 +34,7 @@ public struct SoakReport: Sendable, Codable {
   public var latencyFromSending: LatencySummary
   /// From the end of a delivery window to the arrival.
   public var windowLatency: LatencySummary
-  /// From when a message was due to the server's answer.
+  /// From when a message was due to the server's answer; one that never came counts to the end of the run.
   public var publishLatency: LatencySummary
   /// What the server cost; nil when it is not on this machine.
   public var serverCost: ServerCost?
@@ -42,7 +46,8 @@ public struct SoakReport: Sendable, Codable {
   /// Makes a report.
   public init(
     program: String, started: Double, seconds: Double, settings: SoakSettings, profile: String?,
-    script: String?, endedEarly: Bool, server: String, verdict: SoakVerdict, totals: SoakTotals,
+    script: String?, processes: Int, tls: Bool, endedEarly: Bool, server: String, verdict: SoakVerdict,
+    totals: SoakTotals,
     latency: LatencySummary, latencyFromSending: LatencySummary, windowLatency: LatencySummary,
     publishLatency: LatencySummary, serverCost: ServerCost?, soakCost: SoakCost, samples: [SoakSample]
   ) {
@@ -52,6 +57,8 @@ public struct SoakReport: Sendable, Codable {
     self.settings = settings
     self.profile = profile
     self.script = script
+    self.processes = processes
+    self.tls = tls
     self.endedEarly = endedEarly
     self.server = server
     self.verdict = verdict
@@ -80,7 +87,7 @@ public struct SoakVerdict: Sendable, Codable {
   public var passed: Bool
   /// Each rule, how often it was held against something, and how often it did not hold.
   public var rules: [RuleCount]
-  /// The first violations.
+  /// The first violations of each rule.
   public var violations: [Violation]
   /// What else is wrong, in words: conditions of `--fail-on` that were met, a run that broke off, or one that checked
   /// nothing.
@@ -104,13 +111,25 @@ public struct SoakVerdict: Sendable, Codable {
       RuleCount(rule: $0, checks: verifier.checks[$0] ?? 0, violations: verifier.counts[$0] ?? 0)
     }
     violations = verifier.violations
-    // That somebody was subscribed says nothing of what a subscription is for.
-    let checked = rules.contains { $0.rule != .unreachable && $0.checks > 0 }
+    // That somebody was subscribed, or published, says nothing of what a subscription is for.
+    let others: Set<SoakRule> = [.unreachable, .cutOff, .answered]
+    let checked = rules.contains { !others.contains($0.rule) && $0.checks > 0 }
     self.failedConditions =
       failedConditions
       + (checked ? [] : ["nothing was checked: no message reached a subscriber"])
+      + (verifier.isTooUndecided
+        ? [
+          "nothing can be said of \(verifier.undecided) of \(verifier.sent) messages, which is more than half"
+        ]
+        : [])
     undecided = verifier.undecided
     passed = verifier.violationCount == 0 && self.failedConditions.isEmpty
+  }
+
+  /// Something else went wrong, in words.
+  public mutating func fail(_ condition: String) {
+    failedConditions.append(condition)
+    passed = false
   }
 
   /// How many violations there were.
@@ -143,9 +162,11 @@ public struct SoakTotals: Sendable, Codable, Hashable {
   public var subscriptions = 0
   /// Connections that came about.
   public var connections = 0
-  /// Connections that did not.
+  /// Connections that did not, while the server could be reached.
   public var failedConnections = 0
-  /// Connections that the server closed, by code.
+  /// Connections that did not, because the soak had just stopped its server.
+  public var failedWhileStopped = 0
+  /// Connections that the server ended, by code, or by what ended them without one.
   public var closeCodes: [String: Int] = [:]
   /// Faults that were made, by kind.
   public var faults: [String: Int] = [:]
@@ -168,6 +189,7 @@ public struct SoakTotals: Sendable, Codable, Hashable {
     subscriptions += other.subscriptions
     connections += other.connections
     failedConnections += other.failedConnections
+    failedWhileStopped += other.failedWhileStopped
     closeCodes.merge(other.closeCodes, uniquingKeysWith: +)
     faults.merge(other.faults, uniquingKeysWith: +)
     acknowledgements += other.acknowledgements
@@ -211,16 +233,18 @@ public struct SoakSample: Sendable, Codable, Hashable {
   public var soakLag: Double = 0
   /// Violations so far.
   public var violations = 0
-  /// What happened, for a mark on the plots: a restart, a burst.
-  public var event: String?
+  /// What happened since the one before, for marks on the plots: a restart, a burst.
+  public var events: [String] = []
 
-  /// What ``event`` says of a server that was told to end and started again.
+  /// What ``events`` say of a server that was told to end and started again.
   public static let restarted = "server restarted"
-  /// What ``event`` says of a server that was killed and started again.
+  /// What they say of a server that was killed and started again.
   public static let killed = "server killed"
+  /// What they say of a burst of alerts into every channel.
+  public static let burst = "burst"
 
   /// Whether the server was restarted.
-  public var restartsServer: Bool { event == Self.restarted || event == Self.killed }
+  public var restartsServer: Bool { events.contains { $0 == Self.restarted || $0 == Self.killed } }
 
   /// Makes an empty one.
   public init() {}

@@ -22,12 +22,12 @@ public struct LatencyHistogram: Sendable, Codable, Hashable {
   /// The mean, in seconds; 0 without values.
   public var mean: Double { count == 0 ? 0 : sum / Double(count) }
 
-  /// Takes a latency in seconds; below 0 counts as 0.
-  public mutating func record(_ seconds: Double) {
+  /// Takes a latency in seconds, so many times; below 0 counts as 0.
+  public mutating func record(_ seconds: Double, times: Int = 1) {
     let micros = min(max(0, Int((min(seconds, 1e6) * 1e6).rounded())), Self.longest)
-    counts[Self.index(micros)] += 1
-    count += 1
-    sum += max(0, seconds)
+    counts[Self.index(micros)] += times
+    count += times
+    sum += max(0, seconds) * Double(times)
     maximum = max(maximum, seconds)
   }
 

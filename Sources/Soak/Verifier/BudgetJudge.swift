@@ -15,13 +15,22 @@ struct BudgetJudge {
     let priority: Priority
     let outcome: Outcome
     let isIrreplaceable: Bool
+    /// What was let out together with it.
+    var group = Group()
+  }
+
+  /// What is let out at one moment: at the end of a window, or with a message that waits for nothing.
+  struct Group {
+    /// Whether a message that was delivered at once is among it, or may be: alerts that waited go out before it.
+    var makesWay = false
+    /// How many alerts and ends there are.
+    var irreplaceable = 0
   }
 
   private let settings: ChannelSettings
   private var used: Double = 0
   private var usedAt: Double = -.infinity
   private var lastWindow: Double = -.infinity
-  private var kept = 0
 
   init(_ settings: ChannelSettings) { self.settings = settings }
 
@@ -33,7 +42,6 @@ struct BudgetJudge {
   mutating func restarted() {
     used = max(0, used - Self.forgiven)
     lastWindow = -.infinity
-    kept = 0
   }
 
   /// Messages that a killed server may have let out and not written down.
@@ -65,20 +73,16 @@ struct BudgetJudge {
     )
   }
 
-  /// Plain updates that waited are let out together at the end of a window, and the next window's end is at least a
-  /// shortest window away. Only a window full of alerts ends early.
+  /// What waited is let out together at the end of a window, and the next window's end is at least a shortest window away. Only
+  /// a window full of alerts ends early; and alerts, which nothing replaces, go out before something newer that doesn't wait.
   private mutating func collect(_ delivery: Delivered) -> (rule: SoakRule, detail: String)? {
     let shortest = min(settings.windows.considerate, settings.windows.passive)
-    guard !delivery.isIrreplaceable else {
-      kept += 1
+    if delivery.isIrreplaceable, delivery.group.makesWay { return nil }
+    defer { lastWindow = delivery.sent }
+    let gap = delivery.sent - lastWindow
+    guard gap > 0.000_01, gap < shortest - 0.005, delivery.group.irreplaceable <= Limits.windowKeeps else {
       return nil
     }
-    defer {
-      lastWindow = delivery.sent
-      kept = 0
-    }
-    let gap = delivery.sent - lastWindow
-    guard gap > 0.000_01, gap < shortest - 0.005, kept <= Limits.windowKeeps else { return nil }
     return (
       .window,
       "message \(delivery.number), which was answered \"\(delivery.outcome.rawValue)\", follows a window's end after \(Decimals.text(gap, 3)) s; a window lasts at least \(Decimals.text(shortest, 1)) s"

@@ -7,7 +7,12 @@ struct LedgerEntry {
   let sentAt: Double
   var uniqueID: String?
   var outcome: Outcome?
-  var isRefused = false
+  /// Why it was refused.
+  var refusal: String?
+  /// When the answer came.
+  var answeredAt: Double?
+  /// Whether the answer, or that there is none, was judged.
+  var isAnswerJudged = false
   /// The place under which it was first seen.
   var position: StreamPosition?
   /// When the channel let it out.
@@ -18,6 +23,10 @@ struct LedgerEntry {
   var acknowledged = (sent: 0, confirmed: 0)
   /// The same for what they displayed.
   var displayed = (sent: 0, confirmed: 0)
+  /// What was known when the server was asked about it: later answers to its subscribers may be newer than its own.
+  var whenAsked: (received: Int, acknowledged: Int, displayed: Int)?
+
+  var isRefused: Bool { refusal != nil }
 }
 
 /// What was published into one channel and what was let out of it, the newest of it: the verifier's truth.
@@ -48,21 +57,30 @@ struct ChannelLedger {
   /// The next number to be judged for the budget.
   var nextJudged: Int?
   var judge: BudgetJudge
+  /// The next message whose answer is to be judged.
+  var nextAnswer = 1
+  var answers: AnswerJudge
   /// When the delivery that was judged last was let out.
   var judgedAt: Double?
   /// The end's place, once it was let out.
   var end: (position: StreamPosition, number: Int)?
 
-  init(_ settings: ChannelSettings) { judge = BudgetJudge(settings) }
+  init(_ settings: ChannelSettings) {
+    judge = BudgetJudge(settings)
+    answers = AnswerJudge(settings)
+  }
 
   /// Notes a message, and hands out those that are too old to be remembered.
   mutating func add(_ entry: LedgerEntry) -> [LedgerEntry] {
     entries[entry.sent.number] = entry
     newestNumber = max(newestNumber, entry.sent.number)
+    // One that was refused and is sent again.
+    nextAnswer = min(nextAnswer, entry.sent.number)
     var old: [LedgerEntry] = []
     while newestNumber - oldestNumber >= Self.remembered {
       if let entry = entries.removeValue(forKey: oldestNumber) { old.append(entry) }
       oldestNumber += 1
+      nextAnswer = max(nextAnswer, oldestNumber)
     }
     return old
   }
@@ -107,6 +125,28 @@ struct ChannelLedger {
       .first
   }
 
+  /// What was let out at the same moment as a number, as far as it is known.
+  func group(of sequence: Int) -> BudgetJudge.Group {
+    var group = BudgetJudge.Group()
+    guard let moment = numbers[sequence].flatMap({ entries[$0]?.letOut }) else { return group }
+    for step in [1, -1] {
+      var number = step > 0 ? sequence : sequence - 1
+      while number <= newestSequence, number > sequence - Self.remembered {
+        guard let entry = numbers[number].flatMap({ entries[$0] }), let letOut = entry.letOut else {
+          // One that nobody has seen may be what the others made way for.
+          if step > 0 { group.makesWay = true }
+          break
+        }
+        // The server tells microseconds.
+        guard abs(letOut - moment) < 0.000_01 else { break }
+        if entry.sent.isIrreplaceable { group.irreplaceable += 1 }
+        if entry.outcome == .delivered || entry.outcome == nil { group.makesWay = true }
+        number += step
+      }
+    }
+    return group
+  }
+
   /// How many messages in front of a number were let out after a moment, as far as they are known.
   func count(before sequence: Int, after moment: Double) -> Int {
     stride(from: sequence - 1, to: max(0, sequence - 256), by: -1).prefix { sequence in
@@ -115,13 +155,23 @@ struct ChannelLedger {
     }.count
   }
 
-  /// The newest timestamp among the stored messages up to a sequence number, as far back as matters.
-  func newestStored(upTo sequence: Int) -> Int64? {
+  /// The timestamp of the message that is stored up to a sequence number, as far back as matters; nil when there is none at a
+  /// moment, or none for sure. Of two, the one with the newer timestamp is kept, then the later one; one that has expired gives
+  /// way to any.
+  func stored(upTo sequence: Int, at moment: Double) -> Int64? {
     guard sequence > 0 else { return nil }
-    return (max(1, sequence - 255)...sequence).compactMap { number in
-      guard let entry = numbers[number].flatMap({ entries[$0] }), entry.sent.isStored else { return nil }
-      return entry.sent.timestamp
-    }.max()
+    var kept: (timestamp: Int64, until: Double)?
+    for number in max(1, sequence - 255)...sequence {
+      guard let entry = numbers[number].flatMap({ entries[$0] }), let letOut = entry.letOut,
+        let expiration = entry.sent.storedUntil
+      else { continue }
+      let until = min(expiration, letOut + Limits.storedMessageSeconds)
+      guard until > letOut else { continue }
+      if let kept, kept.timestamp > entry.sent.timestamp, kept.until > letOut { continue }
+      kept = (entry.sent.timestamp, until)
+    }
+    // It may expire while the subscription comes about.
+    return kept.flatMap { $0.until > moment + 1 ? $0.timestamp : nil }
   }
 
   /// Whether somebody reliable was connected from a moment on for so long.

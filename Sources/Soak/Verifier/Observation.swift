@@ -77,13 +77,13 @@ public struct Sent: Sendable, Hashable {
   public var isIrreplaceable: Bool
   /// Whether it ends the activity.
   public var isEnd: Bool
-  /// Whether a channel of policy 1 stores it.
-  public var isStored: Bool
+  /// Until when a channel of policy 1 stores it, in Unix seconds; nil when it doesn't.
+  public var storedUntil: Double?
 
   /// Notes what is sent.
   public init(
     number: Int, due: Double, digest: UInt64, priority: Priority, timestamp: Int64, isIrreplaceable: Bool,
-    isEnd: Bool, isStored: Bool
+    isEnd: Bool, storedUntil: Double?
   ) {
     self.number = number
     self.due = due
@@ -92,7 +92,7 @@ public struct Sent: Sendable, Hashable {
     self.timestamp = timestamp
     self.isIrreplaceable = isIrreplaceable
     self.isEnd = isEnd
-    self.isStored = isStored
+    self.storedUntil = storedUntil
   }
 }
 
@@ -115,8 +115,14 @@ public enum Observation: Sendable {
   /// The server accepted it; `again` answers the second of two.
   case accepted(
     channel: Int, number: Int, uniqueID: String, outcome: Outcome, isRepetition: Bool, again: Bool)
-  /// The server refused it.
-  case refused(channel: Int, number: Int)
+  /// The server refused it, for a reason of the API.
+  case refused(channel: Int, number: Int, reason: String)
+  /// A channel's publisher tries to get a connection.
+  case publisherWants(channel: Int)
+  /// It has one, and sends again what was not answered on the one before.
+  case publisherConnected(channel: Int)
+  /// The server ended the publisher's connection, with a close code or without one.
+  case publisherClosed(channel: Int, code: Int?, problem: String?)
   /// A device with a new activity takes a place.
   case arrived(subscriber: Int)
   /// A subscription stands.
@@ -127,6 +133,14 @@ public enum Observation: Sendable {
   case away(subscriber: Int)
   /// The server says that the device's channel doesn't exist.
   case missing(subscriber: Int)
+  /// A try to get a connection came to nothing.
+  case failed(subscriber: Int, problem: String)
+  /// What came is no frame of the protocol, or no TLS.
+  case garbled(subscriber: Int, problem: String)
+  /// The server ended the connection, with a close code or without one. ``disconnected(subscriber:)`` follows.
+  case closed(subscriber: Int, code: Int?, problem: String?)
+  /// The server ended the subscription, and the device has not asked for that.
+  case unsubscribed(subscriber: Int)
   /// The connection ended, or the device left.
   case disconnected(subscriber: Int)
   /// It reads nothing from now on.
@@ -149,6 +163,8 @@ public enum Observation: Sendable {
   case confirmed(subscriber: Int, numbers: [Int], displayed: [Int])
   /// What the server's record of a message says.
   case record(channel: Int, number: Int, written: Int, acknowledged: Int, displayed: Int)
+  /// The server has no record of a message that it let out, or gave none.
+  case unrecorded(channel: Int, number: Int, problem: String)
   /// The server stops; accepted messages that wait may be let out early or, if it is killed, be lost.
   case serverStopped
   /// The server, which was stopped, can be reached again.

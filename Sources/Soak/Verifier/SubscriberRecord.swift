@@ -24,7 +24,7 @@ struct SubscriberRecord {
   /// Whether it unsubscribed because its card was dismissed.
   var isDismissed = false
   /// What it must hold soon, because it came back.
-  var owes: (position: StreamPosition, by: Double)?
+  var owes: (position: StreamPosition, at: Double, by: Double)?
   /// When its activity will go stale, by its own clock; nil when it won't, or did.
   var staleDue: Double?
   /// Seconds by which its clock is ahead.
@@ -36,6 +36,14 @@ struct SubscriberRecord {
   var wantedSince: Double?
   /// How often it tried since then.
   var attempts = 0
+  /// When it last began to connect.
+  var attemptAt: Double = -.infinity
+  /// What became of the last try that came to nothing.
+  var problem: String?
+  /// When it sent the acknowledgements that the server has not answered yet.
+  var unconfirmed: [Double] = []
+  /// Whether it was told of that it gets nothing any more, on this connection.
+  var isForgotten = false
 
   init(channel: Int, isWitness: Bool, isNarrow: Bool) {
     self.channel = channel
@@ -47,6 +55,18 @@ struct SubscriberRecord {
   mutating func replace() {
     self = SubscriberRecord(channel: channel, isWitness: isWitness, isNarrow: isNarrow)
   }
+
+  /// The connection is gone, and what was to come on it.
+  mutating func connectionEnded() {
+    position = nil
+    owes = nil
+    stall = nil
+    unconfirmed = []
+    isForgotten = false
+  }
+
+  /// Whether it reads nothing, or read nothing until so many seconds before a moment.
+  func isSlow(at now: Double, grace: Double) -> Bool { stall.map { now < $0.to + grace } ?? false }
 
   /// Whether what was let out between two moments may have been conflated, because it read nothing then.
   func wasSlow(between start: Double, and end: Double, grace: Double) -> Bool {

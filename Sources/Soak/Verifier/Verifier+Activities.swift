@@ -11,13 +11,15 @@ extension Verifier {
     subscribers[subscriber].resumed = resumed
     subscribers[subscriber].mayGetStored = settings[channel].storagePolicy == .latest
     subscribers[subscriber].stall = nil
+    subscribers[subscriber].unconfirmed = []
+    subscribers[subscriber].isForgotten = false
     subscribers[subscriber].isDismissed = false
     // What was let out before doesn't concern this connection.
     subscribers[subscriber].lastSent = now
     if settings[channel].storagePolicy == .latest, !subscribers[subscriber].hasEnded,
       !subscribers[subscriber].isLeaving
     {
-      subscribers[subscriber].owes = (position, now + tolerance.newest)
+      subscribers[subscriber].owes = (position, now, now + tolerance.newest)
       owing.insert(subscriber)
     }
     if subscribers[subscriber].isWitness, let since = ledgers[channel].blindSince {
@@ -27,7 +29,8 @@ extension Verifier {
     }
   }
 
-  /// A channel that stores its newest message stands at least where it let out something a while ago.
+  /// A channel that stores its newest message stands at least where it let out something a second before the device began to
+  /// connect: so long the server may take to write down what it lets out.
   private mutating func judgeCounting(
     _ channel: Int, _ subscriber: Int, _ position: StreamPosition, at now: Double
   ) {
@@ -40,19 +43,19 @@ extension Verifier {
         "the channel stores its newest message, and counts anew; it stood at seq \(ledger.newestSequence) of epoch \(ledger.epoch)"
       )
     }
-    let before = now - 1 - excuse(since: now - tolerance.delivery, at: now)
+    let attempt = subscribers[subscriber].attemptAt
+    let asked = attempt > -.infinity ? attempt : now
+    let before = asked - 1 - excuse(since: asked - tolerance.delivery, at: now)
     let known = ledger.newestSequence(before: before)
     guard position.sequence < known else { return }
     violate(
       .forgotten, channel, subscriber, position, at: now,
-      "the channel had let out seq \(known) more than a second before")
+      "the channel had let out seq \(known) more than a second before it was asked")
   }
 
   mutating func disconnected(_ subscriber: Int, at now: Double) {
     let record = subscribers[subscriber]
-    subscribers[subscriber].position = nil
-    subscribers[subscriber].owes = nil
-    subscribers[subscriber].stall = nil
+    subscribers[subscriber].connectionEnded()
     if record.isWitness, ledgers[record.channel].blindSince == nil {
       ledgers[record.channel].blindSince = now
     }
@@ -63,7 +66,8 @@ extension Verifier {
     guard let owes = record.owes else { return }
     subscribers[subscriber].owes = nil
     let ledger = ledgers[record.channel]
-    guard owes.position.epoch == ledger.epoch, let newest = ledger.newestStored(upTo: owes.position.sequence)
+    guard owes.position.epoch == ledger.epoch,
+      let newest = ledger.stored(upTo: owes.position.sequence, at: owes.at)
     else { return }
     check(.newest)
     guard (record.timestamp ?? .min) < newest else { return }
@@ -79,7 +83,6 @@ extension Verifier {
     check(.notDisplayed)
     switch shown {
     case .displayed:
-      check(.afterEnd)
       judgeStale(subscriber, at: now)
       if record.isLeaving {
         violate(
@@ -97,7 +100,10 @@ extension Verifier {
           "the activity shows the state of \(arrival.timestamp) in place of the newer one of \(held)")
       }
       subscribers[subscriber].timestamp = arrival.timestamp
-      if arrival.isEnd { subscribers[subscriber].hasEnded = true }
+      if arrival.isEnd {
+        check(.afterEnd)
+        subscribers[subscriber].hasEnded = true
+      }
       let isFresh = arrival.staleDate.map { $0 > now + record.clockOffset } ?? false
       subscribers[subscriber].staleDue = isFresh && !arrival.isEnd ? arrival.staleDate : nil
     case .ignoredOlder:

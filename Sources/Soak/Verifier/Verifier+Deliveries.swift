@@ -26,7 +26,7 @@ extension Verifier {
           .altered, channel, subscriber, arrival.position, at: now,
           "one sequence number for two messages, \(known) and \(number)")
       }
-      if ledger.entries[number]?.sent.digest ?? arrival.digest != arrival.digest {
+      if let sent = ledger.entries[number]?.sent, !isAsSent(arrival, sent) {
         alter(arrival, channel, subscriber, now)
       }
       return
@@ -44,7 +44,7 @@ extension Verifier {
         .unexpected, channel, subscriber, arrival.position, at: now,
         "message \(number) was refused, and was delivered")
     }
-    if entry.sent.digest != arrival.digest || entry.uniqueID ?? arrival.uniqueID != arrival.uniqueID {
+    if !isAsSent(arrival, entry.sent) || entry.uniqueID ?? arrival.uniqueID != arrival.uniqueID {
       alter(arrival, channel, subscriber, now)
     }
     if let first = entry.position, first.epoch == arrival.position.epoch {
@@ -64,12 +64,33 @@ extension Verifier {
         "message \(number) was let out after the end, seq \(end.position.sequence)")
     }
     judgeMissed(arrival, entry, channel, at: now)
+    judgeLate(arrival, entry, channel, subscriber, at: now)
+  }
+
+  private func isAsSent(_ arrival: SoakArrival, _ sent: Sent) -> Bool {
+    sent.digest == arrival.digest && sent.priority == arrival.priority
+  }
+
+  /// What nobody saw for longer than a window takes was let out late, when somebody reliable was there all the time.
+  private mutating func judgeLate(
+    _ arrival: SoakArrival, _ entry: LedgerEntry, _ channel: Int, _ subscriber: Int, at now: Double
+  ) {
+    let late = now - entry.sentAt
+    let allowed = longestWindow(of: channel) + tolerance.delivery
+    guard late > allowed, late > allowed + excuse(since: entry.sentAt, at: now),
+      ledgers[channel].isWatched(from: entry.sentAt - 1, for: late + 1),
+      !stops.contains(where: { (entry.sentAt - 1...now).contains($0) })
+    else { return }
+    violate(
+      .lost, channel, subscriber, arrival.position, at: now,
+      "message \(entry.sent.number) came \(Decimals.text(late, 3)) s after it was sent; \(Decimals.text(allowed, 1)) s are allowed"
+    )
   }
 
   mutating func alter(_ arrival: SoakArrival, _ channel: Int, _ subscriber: Int, _ now: Double) {
     violate(
       .altered, channel, subscriber, arrival.position, at: now,
-      "message \(arrival.number ?? 0) is not what was published under its number: other bytes, or another unique-id"
+      "message \(arrival.number ?? 0) is not what was published under its number: other bytes, another priority, or another unique-id"
     )
   }
 
@@ -99,7 +120,6 @@ extension Verifier {
   mutating func follow(_ subscriber: Int, _ arrival: SoakArrival, at now: Double) {
     let record = subscribers[subscriber]
     let (channel, sequence) = (record.channel, arrival.position.sequence)
-    check(.afterDismissal)
     if record.isDismissed {
       return violate(
         .afterDismissal, channel, subscriber, arrival.position, at: now,

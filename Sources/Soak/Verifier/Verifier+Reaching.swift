@@ -1,6 +1,7 @@
 /// Does everybody who wants to be subscribed get there?
 extension Verifier {
   mutating func wants(_ subscriber: Int, at now: Double) {
+    subscribers[subscriber].attemptAt = now
     guard !subscribers[subscriber].isLeaving else { return }
     if subscribers[subscriber].wantedSince == nil {
       subscribers[subscriber].wantedSince = now
@@ -13,7 +14,18 @@ extension Verifier {
   mutating func reached(_ subscriber: Int) {
     check(.unreachable)
     subscribers[subscriber].wantedSince = nil
+    subscribers[subscriber].problem = nil
     wanting.remove(subscriber)
+  }
+
+  /// Nobody asked for it.
+  mutating func unsubscribed(_ subscriber: Int, at now: Double) {
+    let record = subscribers[subscriber]
+    check(.unreachable)
+    violate(
+      .unreachable, record.channel, subscriber, record.position, at: now,
+      "the server ended its subscription, which it has not asked for")
+    subscribers[subscriber].position = nil
   }
 
   /// The channels are the soak's own, and it deletes none before its end.
@@ -42,8 +54,22 @@ extension Verifier {
       check(.unreachable)
       violate(
         .unreachable, record.channel, subscriber, nil, at: now,
-        "not subscribed since \(Decimals.text(since - start, 3)) s, for \(Decimals.text(now - since, 1)) s, after \(record.attempts == 1 ? "1 attempt" : "\(record.attempts) attempts")"
+        "not subscribed since \(Decimals.text(since - start, 3)) s, for \(Decimals.text(now - since, 1)) s, after \(Self.count(record.attempts))\(record.problem.map { ", the last: \($0)" } ?? "")"
       )
     }
+    for channel in publishers.indices where !publishers[channel].isTold {
+      guard let since = publishers[channel].wantedSince else { continue }
+      let from = max(since, stops.last ?? since)
+      guard from + tolerance + excuse(since: from, at: now) <= now else { continue }
+      publishers[channel].isTold = true
+      violate(
+        .unreachable, channel, nil, nil, at: now,
+        "its publisher has had no connection since \(Decimals.text(since - start, 3)) s, after \(Self.count(publishers[channel].attempts))"
+      )
+    }
+  }
+
+  private static func count(_ attempts: Int) -> String {
+    attempts == 1 ? "1 attempt" : "\(attempts) attempts"
   }
 }

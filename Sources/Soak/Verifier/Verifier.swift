@@ -26,11 +26,14 @@ public struct Verifier: Sendable {
 
     /// Makes the stated tolerances.
     public init() {}
+
+    /// Makes the tolerances of a run: thousands that come back at once, to a server that was killed, take a second a thousand.
+    public init(subscribers: Int) { reaching = max(reaching, Double(subscribers) / 1_000) }
   }
 
   /// The tolerances that it judges by.
   public let tolerance: Tolerance
-  /// The first violations, in the order in which they were noticed.
+  /// The first violations of each rule, in the order in which they were noticed.
   public internal(set) var violations: [Violation] = []
   /// How many there were of each rule.
   public internal(set) var counts: [SoakRule: Int] = [:]
@@ -38,25 +41,37 @@ public struct Verifier: Sendable {
   public internal(set) var checks: [SoakRule: Int] = [:]
   /// Messages that slow subscribers missed because newer ones took their place.
   public internal(set) var conflated = 0
-  /// Messages that came back too late to say anything of, or were seen by nobody.
+  /// Messages of which nothing can be said: the server stopped, or they were seen by nobody.
   public internal(set) var undecided = 0
+  /// Messages that publishers sent.
+  public internal(set) var sent = 0
+
+  /// Those of them that somebody slow missed, and nobody else saw.
+  private var unseen = 0
+
+  /// Seconds that the soak's processes stood still, all together.
+  private var stoodStill: Double = 0
+  private var finishedAt: Double
 
   /// Messages within a second that are a burst.
   static let burst = 6
 
-  /// Violations that are kept with their details.
-  public static let kept = 1_000
+  /// Violations of each rule that are kept with their details: one rule that is broken all the time hides no other.
+  public static let kept = 50
 
   let start: Double
   let settings: [ChannelSettings]
   var ledgers: [ChannelLedger]
   var subscribers: [SubscriberRecord]
+  var publishers: [PublisherRecord]
   var stops: [Double] = []
   /// When the soak itself, or the machine, stood still: the newest spans, in their order.
   var standstills: [ClosedRange<Double>] = []
   var owing: Set<Int> = []
   /// Who may want a subscription and not have it.
   var wanting: Set<Int> = []
+  /// The subscriber that was looked at last for what it is owed.
+  var nextLookedAt = -1
   /// Channels that the server says it doesn't have.
   var missingChannels: Set<Int> = []
   /// Whether the soak has stopped its server and not started it again.
@@ -74,13 +89,21 @@ public struct Verifier: Sendable {
     subscribers: [(channel: Int, isWitness: Bool, isNarrow: Bool)], tolerance: Tolerance = Tolerance()
   ) {
     self.start = start
+    finishedAt = start
     self.tolerance = tolerance
     settings = channels
     ledgers = channels.map { ChannelLedger($0) }
+    publishers = channels.map { _ in PublisherRecord() }
     for index in ledgers.indices { ledgers[index].blindSince = -.infinity }
     self.subscribers = subscribers.map {
       SubscriberRecord(channel: $0.channel, isWitness: $0.isWitness, isNarrow: $0.isNarrow)
     }
+  }
+
+  /// Whether nothing can be said of most messages, so that a verdict on the others says little. One whose machine stood still
+  /// has seen little through no fault of the server.
+  public var isTooUndecided: Bool {
+    sent >= 20 && undecided - unseen > sent / 2 && stoodStill < 0.1 * (finishedAt - start)
   }
 
   /// How many violations there were.
@@ -89,13 +112,18 @@ public struct Verifier: Sendable {
   /// Takes in what happened at a moment, in Unix seconds.
   public mutating func observe(_ observation: Observation, at now: Double) {
     switch observation {
-    case .sent(let channel, let sent):
-      for old in ledgers[channel].add(LedgerEntry(sent: sent, sentAt: now)) {
+    case .sent(let channel, let message):
+      sent += 1
+      for old in ledgers[channel].add(LedgerEntry(sent: message, sentAt: now)) {
         settle(old, channel, within: tolerance.delivery, at: now)
       }
     case .accepted(let channel, let number, let uniqueID, let outcome, let isRepetition, let again):
       accepted(channel, number, uniqueID, outcome, isRepetition, again, at: now)
-    case .refused(let channel, let number): ledgers[channel].entries[number]?.isRefused = true
+    case .refused(let channel, let number, let reason): refused(channel, number, reason, at: now)
+    case .publisherWants(let channel): publisherWants(channel, at: now)
+    case .publisherConnected(let channel): publisherConnected(channel, at: now)
+    case .publisherClosed(let channel, let code, let problem):
+      publisherClosed(channel, code, problem, at: now)
     case .arrived(let subscriber): subscribers[subscriber].replace()
     case .subscribed(let subscriber, let position, let resumed):
       reached(subscriber)
@@ -103,6 +131,10 @@ public struct Verifier: Sendable {
     case .wants(let subscriber): wants(subscriber, at: now)
     case .away(let subscriber): subscribers[subscriber].wantedSince = nil
     case .missing(let subscriber): isMissing(subscriber, at: now)
+    case .failed(let subscriber, let problem): subscribers[subscriber].problem = problem
+    case .garbled(let subscriber, let problem): garbled(subscriber, problem, at: now)
+    case .closed(let subscriber, let code, let problem): closed(subscriber, code, problem, at: now)
+    case .unsubscribed(let subscriber): unsubscribed(subscriber, at: now)
     case .disconnected(let subscriber): disconnected(subscriber, at: now)
     case .stalled(let subscriber):
       let from = subscribers[subscriber].stall.map { old in
@@ -125,31 +157,41 @@ public struct Verifier: Sendable {
       subscribers[subscriber].owes = nil
       subscribers[subscriber].staleDue = nil
     case .dismissed(let subscriber):
+      check(.afterDismissal)
       subscribers[subscriber].isDismissed = true
       subscribers[subscriber].owes = nil
     case .acknowledged(let subscriber, let numbers, let displayed):
       let channel = subscribers[subscriber].channel
+      acknowledged(subscriber, at: now)
       for number in numbers { ledgers[channel].entries[number]?.acknowledged.sent += 1 }
       for number in displayed { ledgers[channel].entries[number]?.displayed.sent += 1 }
     case .confirmed(let subscriber, let numbers, let displayed):
       let channel = subscribers[subscriber].channel
+      confirmed(subscriber)
       for number in numbers { ledgers[channel].entries[number]?.acknowledged.confirmed += 1 }
       for number in displayed { ledgers[channel].entries[number]?.displayed.confirmed += 1 }
     case .record(let channel, let number, let written, let acknowledged, let displayed):
       record(channel, number, written, acknowledged, displayed, at: now)
+    case .unrecorded(let channel, let number, let problem):
+      unrecorded(channel, number, problem, at: now)
     case .serverStopped:
       stops.append(now)
       isServerDown = true
     case .serverStarted: isServerDown = false
     case .lagged(let seconds):
-      stoodStill(from: now - seconds, to: now)
+      stoodStill += seconds
+      noteStandstill(from: now - seconds, to: now)
     }
   }
 
   /// Judges what has come due. Call it some ten times a second.
   public mutating func advance(to now: Double) {
-    for channel in ledgers.indices { judgeBudget(channel, at: now) }
+    for channel in ledgers.indices {
+      judgeAnswers(channel, within: tolerance.delivery, at: now)
+      judgeBudget(channel, at: now)
+    }
     if !isServerDown { judgeReaching(within: tolerance.reaching, at: now) }
+    judgeConnected(at: now)
     for subscriber in owing where subscribers[subscriber].owes.map({ isOverdue($0.by, at: now) }) ?? true {
       owing.remove(subscriber)
       judgeReturn(subscriber, at: now)
@@ -161,27 +203,44 @@ public struct Verifier: Sendable {
   }
 
   /// Judges what is left at the end of the run. Nothing may be observed afterwards.
-  public mutating func finish(at now: Double) {
+  ///
+  /// - Parameter isEarly: whether the run ends in its middle: what was under way gets no other time than during the run, and
+  ///   what has none left is undecided.
+  public mutating func finish(at now: Double, isEarly: Bool = false) {
+    finishedAt = now
     advance(to: now)
-    judgeReaching(within: tolerance.lastReaching, at: now)
-    for subscriber in subscribers.indices { judgeStale(subscriber, at: now) }
+    let patience = isEarly ? tolerance.delivery : tolerance.lastDelivery
+    if !isEarly { judgeReaching(within: tolerance.lastReaching, at: now) }
+    var known: [Int: (usual: Int, narrow: Int)] = [:]
+    for subscriber in subscribers.indices {
+      judgeStale(subscriber, at: now)
+      if !isServerDown { judgeConnected(subscriber, within: patience, &known, at: now) }
+    }
     for channel in ledgers.indices {
+      judgeAnswers(channel, within: patience, at: now)
       for number in ledgers[channel].entries.keys.sorted() {
         if let entry = ledgers[channel].entries[number] {
-          settle(entry, channel, within: tolerance.lastDelivery, at: now)
+          settle(entry, channel, within: patience, at: now)
         }
       }
+      unseen += ledgers[channel].missed.count
       undecided += ledgers[channel].missed.count
     }
   }
 
-  private mutating func stoodStill(from start: Double, to end: Double) {
-    if let last = standstills.last, last.upperBound >= start {
-      // Processes of one machine stand still together, which is one standstill.
-      standstills[standstills.count - 1] = min(last.lowerBound, start)...max(last.upperBound, end)
-    } else {
-      standstills.append(start...end)
+  private mutating func noteStandstill(from start: Double, to end: Double) {
+    // Processes of one machine stand still together, which is one standstill. They don't tell in the order of time.
+    var span = start...end
+    let first = standstills.lastIndex { $0.upperBound < start }.map { $0 + 1 } ?? 0
+    var behind = first
+    while behind < standstills.count, standstills[behind].lowerBound <= end {
+      span =
+        min(
+          span.lowerBound, standstills[behind].lowerBound)...max(
+          span.upperBound, standstills[behind].upperBound)
+      behind += 1
     }
+    standstills.replaceSubrange(first..<behind, with: [span])
     if standstills.count > 1_024 { standstills.removeFirst(512) }
   }
 
@@ -201,7 +260,7 @@ public struct Verifier: Sendable {
     _ detail: String
   ) {
     counts[rule, default: 0] += 1
-    guard violations.count < Self.kept else { return }
+    guard counts[rule] ?? 0 <= Self.kept else { return }
     violations.append(
       Violation(
         rule: rule, channel: channel, subscriber: subscriber, sequence: position?.sequence,

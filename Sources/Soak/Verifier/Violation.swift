@@ -18,6 +18,8 @@ public enum SoakRule: String, Sendable, Codable, CaseIterable {
   case budget
   /// A delivery window delivers once.
   case window
+  /// Every publish is answered, and no other way than the channel's rules allow.
+  case answered = "wrong-answer"
   /// A request that is sent twice is published once.
   case publishedTwice = "published-twice"
   /// A state goes stale at its stale date, not earlier and not later.
@@ -34,8 +36,10 @@ public enum SoakRule: String, Sendable, Codable, CaseIterable {
   case notDisplayed = "not-displayed"
   /// The server's record of a message agrees with what the subscribers did.
   case record
-  /// Who wants to be subscribed soon is, and the soak's channels are there.
+  /// Who wants to be subscribed soon is and stays so, who publishes has a connection, and the soak's channels are there.
   case unreachable
+  /// The server ends no connection of somebody who reads, but when it stops.
+  case cutOff = "cut-off"
 }
 
 /// A rule that did not hold, with what is needed to look into it.
@@ -63,4 +67,7 @@ extension Violation: CustomStringConvertible {
     let who = subscriber.map { ", subscriber \($0)" } ?? ""
     return "\(rule.rawValue): channel \(channel)\(who)\(place) at \(Decimals.text(at, 3)) s: \(detail)"
   }
+
+  /// One line with the seed, which finds it again.
+  public func line(seed: UInt64) -> String { "\(self) (seed \(seed))" }
 }

@@ -26,6 +26,15 @@ enum Console {
   /// Clears the progress line.
   static func endProgress() { write("\r\u{1B}[K", to: STDERR_FILENO) }
 
+  /// Columns and rows of the terminal that standard output is; nil when it is none, or doesn't say.
+  static var outputSize: (columns: Int, rows: Int)? {
+    var size = winsize()
+    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+      return nil
+    }
+    return (Int(size.ws_col), Int(size.ws_row))
+  }
+
   static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
   static let errorIsTerminal = isatty(STDERR_FILENO) == 1
 

@@ -59,6 +59,9 @@ final class ChildProgram {
 
   var isRunning: Bool { process.isRunning }
 
+  /// Whether it ended, and with exit code 0.
+  var endedWell: Bool { process.ending == .exited(0) }
+
   /// How it ended, in words that follow "it"; nil while it runs.
   var ending: String? {
     switch process.ending {

@@ -46,15 +46,19 @@ enum SoakCommand: Command {
       Every subscriber runs the rules of a real activity: what it shows, when it is stale, how it ends. What it received
       and showed is held against what the publishers sent: order and gaps, conflation only for the slow and never of an
       alert or an end, budgets and windows, stale dates, the newest state after coming back, nothing after the end or a
-      dismissal, acknowledgements, and the bytes themselves; and that whoever wants to be subscribed is, within 10 s, on a
-      channel that exists. A violation is printed with its seed, channel, seq and time.
+      dismissal, acknowledgements, and the bytes themselves; that every publish is answered, and rightly; that whoever wants
+      to be subscribed is, within 10 s, on a channel that exists, and is not cut off while it reads. A violation is printed
+      with its seed, channel, seq and time, and some of each rule when there are many.
 
       Conditions of --fail-on: p50 to p99.9 and max are latencies such as 50ms or 1s; rss is what the soak's own server
-      takes at most, in MB; failed-connections is a count; bottleneck, without a number, is met when the soak itself was
-      too slow. A latency condition fails where nothing was delivered.
+      takes at most, in MB; failed-connections is a count, without those that failed because the soak had stopped its own
+      server; bottleneck, without a number, is met when the soak itself was too slow. A latency condition fails where nothing was delivered.
 
-      Exit 0: everything held. 1: a violation, a condition of --fail-on, a process that ended by itself, or nothing
-      checked. 2: the command line makes no sense. Ctrl-C ends early, with the verdict of what ran.
+      With --allow-remote the clocks of both machines must agree: what came when is judged. A soak that finds them apart
+      breaks off.
+
+      Exit 0: everything held. 1: a violation, a condition of --fail-on, a process that ended by itself or not as it
+      should, or nothing checked. 2: the command line makes no sense. Ctrl-C ends early, with the verdict of what ran.
       docs/soak-report.schema.json describes report.json.
       """,
     examples: [

@@ -88,18 +88,32 @@ struct SoakOptions {
       if profile == .match {
         throw arguments.error("the profile match needs --script FILE, such as one of Channels/")
       }
+      if arguments.has("--speed") {
+        throw arguments.error("--speed is for a script; name one as --script FILE")
+      }
       return
     }
-    if arguments.has("--rate") { throw arguments.error("--rate and --script don't go together") }
+    for name in ["--rate", "--mix", "--stale-in"] where arguments.has(name) {
+      throw arguments.error("\(name) and a script don't go together: the script says what is sent, and when")
+    }
+    if arguments.has("--duration"), arguments.has("--speed") {
+      throw arguments.error("a script has its own length: name --speed, or the --duration that it is to take")
+    }
     let (loaded, definition, _) = try ScriptSource.load(path: path)
     guard !loaded.steps.isEmpty else { throw CommandFailure("\(path) has no message") }
     script = (URL(fileURLWithPath: path).lastPathComponent, loaded, definition)
     // A script has its own end, unless a duration says at which speed it fits.
-    if arguments.has("--duration"), !arguments.has("--speed") {
+    if arguments.has("--duration") {
       settings.speed = max(0.1, loaded.duration / settings.duration)
     }
     settings.duration = max(2, loaded.duration / settings.speed)
-    settings.ramp = min(settings.ramp, settings.duration / 2)
+    let most = settings.duration / 2
+    if arguments.has("--ramp"), settings.ramp > most {
+      throw arguments.error(
+        "--ramp is \(Decimals.text(settings.ramp, 1)) s, and at this speed the script takes \(Decimals.text(settings.duration, 1)) s; half of that is the most"
+      )
+    }
+    settings.ramp = min(settings.ramp, most)
   }
 
   /// The script that the profile `match` plays where it is at hand: in a clone of the repository.
@@ -141,7 +155,7 @@ struct SoakOptions {
     }
   }
 
-  private static func isLoopback(_ host: String) -> Bool {
+  static func isLoopback(_ host: String) -> Bool {
     host == "localhost" || NetworkAddress(host.trimmingCharacters(in: ["[", "]"]))?.isLoopback == true
   }
 }

@@ -19,9 +19,11 @@ extension DeviceFleet {
       take(arrival, payload, index, at: now)
     case .other(let frame): take(frame, index, at: now)
     case .unreadable:
-      listener?.failed(
-        "the server sent a frame that can't be read: \(String(decoding: text.prefix(200), as: UTF8.self).printable)"
-      )
+      observe(
+        .garbled(
+          subscriber: devices[index].plan.index,
+          problem: "it can't be read: \(String(decoding: text.prefix(200), as: UTF8.self).printable)"),
+        at: now)
     }
   }
 
@@ -45,8 +47,11 @@ extension DeviceFleet {
       // The card went while the connection came about.
       if devices[index].activity?.state == .dismissed { unsubscribe(index) }
     case .unsubscribed:
-      devices[index].isDone = true
       devices[index].isSubscribed = false
+      guard devices[index].isUnsubscribing else {
+        return observe(.unsubscribed(subscriber: devices[index].plan.index), at: now)
+      }
+      devices[index].isDone = true
       observe(.dismissed(subscriber: devices[index].plan.index), at: now)
     case .acknowledged(_, let sequence, _):
       guard let first = devices[index].unanswered.first, first.sequence == sequence else { return }
@@ -54,6 +59,7 @@ extension DeviceFleet {
       observe(
         .confirmed(subscriber: devices[index].plan.index, numbers: first.numbers, displayed: first.displayed),
         at: now)
+    case .goodbye(let seconds): devices[index].wait.isAsked(seconds)
     default: break
     }
   }
@@ -102,6 +108,7 @@ extension DeviceFleet {
       !devices[index].isUnsubscribing, !devices[index].isPaused
     else { return }
     devices[index].received = (received.sequence, [], [], [])
+    guard devices[index].unanswered.count < SoakDevice.mostUnanswered else { return }
     // More than a frame may name are acknowledged, and not said to be displayed.
     let most = Limits.displayedPerAcknowledgement
     let displayed = Array(received.displayed.prefix(most))

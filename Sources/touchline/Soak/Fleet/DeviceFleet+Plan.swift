@@ -102,7 +102,6 @@ extension DeviceFleet {
   // MARK: The activity's own time
 
   func wake(_ index: Int, at now: Double) {
-    devices[index].wakeAt = .infinity
     let clock = clock(index, now)
     let staleDate = devices[index].activity?.staleDate
     let changes = devices[index].activity?.advance(to: clock) ?? []
@@ -127,8 +126,6 @@ extension DeviceFleet {
   func look(_ index: Int, at now: Double) {
     guard let deadline = devices[index].activity?.nextDeadline else { return }
     let at = deadline.timeIntervalSince1970 - devices[index].clockOffset
-    guard at < devices[index].wakeAt, at < now + 86_400 else { return }
-    devices[index].wakeAt = at
-    agenda.add(.wake(device: index), at: max(at, now))
+    if let due = wakes.plan(index, for: at, at: now) { agenda.add(.wake(device: index), at: due) }
   }
 }

@@ -35,6 +35,8 @@ final class DeviceFleet {
   let settings: SoakSettings
   let start: Double
   var agenda = Agenda<Task>()
+  /// When the devices' activities are looked after.
+  var wakes: WakeTimes
   var devices: [SoakDevice]
   /// What the devices did so far.
   var totals = SoakTotals()
@@ -52,6 +54,8 @@ final class DeviceFleet {
 
   /// Seconds after the last message at which the devices acknowledge for the last time.
   static let lastAcknowledgements = 3.0
+  /// Seconds after the last message in which anything can still happen to an activity.
+  private static let rest = 10.0
 
   /// Makes the devices of a part; they begin with the plan's start.
   init(_ plan: PartPlan, _ access: ServerAccess, loop: EventLoop) throws(CommandFailure) {
@@ -60,6 +64,7 @@ final class DeviceFleet {
     self.access = access
     self.loop = loop
     random = SeededGenerator(seed: settings.seed, stream: 2_000_000 + UInt64(plan.part))
+    wakes = WakeTimes(devices: plan.places.count, until: start + plan.last + Self.rest)
     texts = (0..<settings.channels).map { _ in RecentTexts() }
     channels = plan.channels.map { (ChannelID.pathSegment($0), $0) }
     devices = plan.places.map { SoakDevice(index: $0, settings: plan.settings) }
@@ -107,7 +112,7 @@ final class DeviceFleet {
   private func carryOut(_ task: Task, at now: Double) {
     switch task {
     case .act(let device): act(device, at: now)
-    case .wake(let device): wake(device, at: now)
+    case .wake(let device): if wakes.take(device, at: now) { wake(device, at: now) }
     case .reconnect(let device): connect(device, at: now)
     case .acknowledge(let device):
       acknowledge(device, at: now)
@@ -149,6 +154,7 @@ final class DeviceFleet {
     let device = devices[index]
     guard device.connection == nil, device.activity != nil, !device.isOffline, !device.isDone else { return }
     observe(.wants(subscriber: device.plan.index), at: now)
+    devices[index].wait.connects()
     var path = "/v1/channels/\(channels[device.plan.channel].path)/events"
     if let position = device.position { path += "?epoch=\(position.epoch)&seq=\(position.sequence)" }
     do throws(RequestFailure) {
@@ -162,9 +168,9 @@ final class DeviceFleet {
   }
 
   private func retry(_ index: Int, at now: Double) {
-    devices[index].attempts += 1
-    let wait = min(2, 0.1 * Double(1 << min(5, devices[index].attempts)))
-    agenda.add(.reconnect(device: index), at: now + random.between(wait / 2, wait))
+    // Longer than a server that ends needs anybody to be away: the device obeys, but it is missed from now on.
+    if devices[index].wait.isAskedTooMuch { observe(.wants(subscriber: devices[index].plan.index), at: now) }
+    agenda.add(.reconnect(device: index), at: now + devices[index].wait.next(using: &random))
   }
 
   /// The device's side ends the connection.
@@ -183,7 +189,7 @@ final class DeviceFleet {
 extension DeviceFleet: SwarmHandler {
   func opened(_ connection: Swarm.ID, tag: Int) {
     totals.connections += 1
-    devices[tag].attempts = 0
+    devices[tag].wait.succeeded()
   }
 
   func received(_ text: ArraySlice<UInt8>, _ connection: Swarm.ID, tag: Int) {
@@ -193,10 +199,17 @@ extension DeviceFleet: SwarmHandler {
   }
 
   func closed(_ connection: Swarm.ID, tag: Int, code: UInt16?, problem: String?, wasOpen: Bool) {
-    if let code { totals.closeCodes["\(code)", default: 0] += 1 }
-    if !wasOpen {
-      totals.failedConnections += 1
-      if SoakRefusal.isMissing(problem) { observe(.missing(subscriber: devices[tag].plan.index), at: now) }
+    let subscriber = devices[tag].plan.index
+    if wasOpen {
+      totals.closeCodes[code.map { "\($0)" } ?? problem ?? "no code", default: 0] += 1
+      if let problem, Swarm.isGarbled(problem) {
+        observe(.garbled(subscriber: subscriber, problem: problem), at: now)
+      } else {
+        observe(.closed(subscriber: subscriber, code: code.map(Int.init), problem: problem), at: now)
+      }
+    } else {
+      observe(.failed(subscriber: subscriber, problem: problem ?? "closed without a word"), at: now)
+      if SoakRefusal.isMissing(problem) { observe(.missing(subscriber: subscriber), at: now) }
       if let refusal = SoakRefusal.message(problem) { listener?.failed(refusal) }
     }
     connectionEnded(tag, at: now)

@@ -24,14 +24,16 @@ struct SoakDevice {
   var position: StreamPosition?
   /// Seconds by which its clock is ahead.
   var clockOffset: Double = 0
-  /// When its activity is looked after next.
-  var wakeAt: Double = .infinity
   /// From when on its latencies count: not while it catches up.
   var countsFrom: Double = .infinity
   var received: (sequence: Int, numbers: [Int], displayed: [Int], sequences: [Int]) = (0, [], [], [])
   var unanswered: [(sequence: Int, numbers: [Int], displayed: [Int])] = []
   var isGoingToAcknowledge = false
-  var attempts = 0
+  /// How long it stays away when its connection is gone.
+  var wait = ReturnWait(longest: 2)
+
+  /// Acknowledgements that wait for an answer at most: those of minutes. A server that answers none gets no more of them.
+  static let mostUnanswered = 256
 
   /// The connection is gone.
   mutating func connectionEnded() {

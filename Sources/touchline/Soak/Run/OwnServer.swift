@@ -5,7 +5,7 @@ import Foundation
 /// A server that a soak starts for itself: this very program, as a child, on a free port of 127.0.0.1.
 final class OwnServer {
   private let loop: EventLoop
-  private let folder: URL
+  private let folder: SoakFolder
   private let isDurable: Bool
   private let usesTLS: Bool
   private var child: ChildProgram?
@@ -21,23 +21,28 @@ final class OwnServer {
     self.loop = loop
     self.isDurable = isDurable
     self.usesTLS = usesTLS
-    folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-      "touchline-soak-\(ProcessInfo.processInfo.processIdentifier)")
-    do {
-      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    } catch {
-      throw CommandFailure("\(folder.path) can't be made: \(error.localizedDescription)")
-    }
+    folder = try SoakFolder()
   }
 
   var pid: Int32? { child?.pid }
 
   var isRunning: Bool { child?.isRunning ?? false }
 
-  /// How it ended; nil while it runs.
-  var ending: String? { child?.ending }
+  /// What is wrong with how it ended after it was told to, in words; nil when that was as it should be.
+  var badEnding: String? {
+    guard let child, !child.endedWell else { return nil }
+    return told(child.isRunning ? "still runs long after it was told to end" : "was told to end")
+  }
 
-  private func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
+  /// What happened to it, with how it ended and its last words.
+  func told(_ what: String) -> String {
+    let ending = child?.ending.map { ": it \($0)" } ?? ""
+    let words = lastWords
+    return
+      "the soak's server, process \(pid ?? 0), \(what)\(ending)\(words.isEmpty ? "" : "; its last words:\n\(words)")"
+  }
+
+  private func path(_ name: String) -> String { folder.url.appendingPathComponent(name).path }
 
   /// Starts it, and tells how to reach it once it listens.
   func start(_ onListening: @escaping (ServerAccess) -> Void) throws(CommandFailure) {
@@ -88,12 +93,16 @@ final class OwnServer {
   func remove() {
     end(SIGTERM)
     child?.waitForEnd(seconds: 5)
-    try? FileManager.default.removeItem(at: folder)
+    folder.remove()
   }
+
+  private var logged: Data { FileManager.default.contents(atPath: path("server.log")) ?? Data() }
+
+  /// Lines that it wrote to its log, which has errors alone.
+  var logLines: Int { logged.count { $0 == 0x0A } }
 
   /// The end of what it wrote to its log.
   var lastWords: String {
-    let data = FileManager.default.contents(atPath: path("server.log")) ?? Data()
-    return String(decoding: data.suffix(600), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+    String(decoding: logged.suffix(600), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
   }
 }

@@ -12,6 +12,16 @@ struct ProcessWatch {
     return words.flatMap { $0.count > 1 ? Int($0[1]) : nil }.map { $0 * Int(sysconf(Int32(_SC_PAGESIZE))) }
   }
 
+  /// The most resident memory that it ever had, in bytes: what a sample now and then would miss. nil when the process is gone.
+  var mostResidentBytes: Int? {
+    // status: "VmHWM:", blanks, kilobytes.
+    let line = Self.read("/proc/\(pid)/status")?.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+    let words = line?.split(whereSeparator: \.isWhitespace)
+    let peak = words.flatMap { $0.count > 1 ? Int($0[1]) : nil }.map { $0 * 1_024 }
+    // The kernel counts a process' pages in batches, and the mark may be a batch behind.
+    return residentBytes.map { max($0, peak ?? 0) }
+  }
+
   /// Seconds of CPU that it has used; nil when the process is gone.
   var cpuSeconds: Double? {
     // The second field is the name in parentheses, which may hold anything; utime and stime are the 14th and 15th.

@@ -15,30 +15,64 @@ extension SoakRun: FleetListener {
     }
   }
 
-  func observed(_ observation: Observation, at now: Double) { verifier.observe(observation, at: now) }
+  func observed(_ observation: Observation, at now: Double) {
+    switch observation {
+    case .wants(let subscriber): attempts[subscriber] = now
+    case .failed(let subscriber, _): failedConnection(began: attempts[subscriber], at: now)
+    default: break
+    }
+    verifier.observe(observation, at: now)
+  }
 
   func delivered(_ delivery: PartDelivery, at now: Double) {
     let arrival = delivery.arrival
     verifier.observe(.received(subscriber: delivery.subscriber, arrival, delivery.shown), at: now)
-    meter.delivered += 1
+    meter.isDelivered()
+    if let server = options.server, !SoakOptions.isLoopback(server.address.host),
+      let problem = clocks.compare(sent: arrival.sent, arrived: now)
+    {
+      breakOff(problem)
+    }
     guard delivery.countsLatency else { return }
     let channel = delivery.subscriber % settings.channels
     guard let number = arrival.number, let published = publishers[channel].recent[number] else { return }
-    guard let outcome = published.outcome else {
-      // Which latency it is, the answer tells.
-      publishers[channel].recent[number]?.unanswered.append((arrival.sent, now))
-      return
+    if let outcome = published.outcome {
+      return meter.arrived(published, outcome, letOut: arrival.sent, at: now)
     }
-    meter.arrived(published, outcome, letOut: arrival.sent, at: now)
+    // Which latency it is, the answer tells. A server that delivers much and answers nothing is not waited for.
+    publishers[channel].unanswered[number, default: []].append((arrival.sent, now))
+    if publishers[channel].unanswered[number, default: []].count >= SoakPublisher.mostUnanswered {
+      countLatencies(of: number, channel, nil)
+    }
   }
 
-  /// The answer to a message came: what was delivered before it counts now.
-  func countLatencies(of number: Int, _ channel: Int, _ outcome: Outcome) {
-    guard var published = publishers[channel].recent[number] else { return }
-    for (letOut, at) in published.unanswered { meter.arrived(published, outcome, letOut: letOut, at: at) }
-    published.unanswered = []
-    published.outcome = outcome
-    publishers[channel].recent[number] = published
+  /// While the soak has stopped its server nobody can connect, which says nothing of the server.
+  private func failedConnection(began: Double, at now: Double) {
+    if began <= now, stops.contains(where: { $0.overlaps(began...now) }) {
+      totals.failedWhileStopped += 1
+    } else {
+      totals.failedConnections += 1
+    }
+  }
+
+  /// The answer to a message came, or none will: what was delivered before it counts now.
+  ///
+  /// - Parameter outcome: what was answered; without an answer the priority says what it would have been.
+  func countLatencies(of number: Int, _ channel: Int, _ outcome: Outcome?) {
+    guard let published = publishers[channel].recent[number] else { return }
+    let outcome = outcome ?? (published.isImmediate ? .delivered : .windowed)
+    for (letOut, at) in publishers[channel].unanswered.removeValue(forKey: number) ?? [] {
+      meter.arrived(published, outcome, letOut: letOut, at: at)
+    }
+    publishers[channel].recent[number]?.outcome = outcome
+  }
+
+  /// No more answers come. Those that are missing took until now, at least.
+  func countUnanswered(_ channel: Int, at now: Double) {
+    for request in publishers[channel].requests.values where request.accepted == 0 {
+      meter.publishing.record(now - request.due)
+      countLatencies(of: request.number, channel, nil)
+    }
   }
 
   func failed(_ message: String) { fail(message) }

@@ -26,7 +26,7 @@ extension SoakRun {
 
   /// Lets the devices stop; the verdict follows when all of them have told everything.
   func stop() {
-    sample(now)
+    sample(now, isLast: true)
     stage = .stopping
     stoppedAt = now
     for part in parts { part.end() }
@@ -45,9 +45,36 @@ extension SoakRun {
   private func finish(at now: Double) {
     stage = .ended
     judgeWaiting(until: .infinity)
-    if meter.endedEarly { verifier.advance(to: now) } else { verifier.finish(at: now) }
+    for channel in publishers.indices { countUnanswered(channel, at: now) }
+    // Nothing that came due later was done.
+    verifier.finish(at: stoppedAt, isEarly: meter.endedEarly)
     let report = makeReport(at: now)
+    guard let own, own.isRunning, brokenOff == nil else { return conclude(report) }
+    // Not from within a step of what is closed here.
+    loop.schedule(after: 0) { [self] in
+      closeConnections()
+      own.end(SIGTERM)
+      awaitEnd(of: own, since: self.now, report)
+    }
+  }
+
+  /// How the server ends belongs to the verdict.
+  private func awaitEnd(of own: OwnServer, since start: Double, _ report: SoakReport) {
+    guard !own.isRunning || now - start > Self.mostEnding else {
+      loop.schedule(after: 0.02) { [self] in awaitEnd(of: own, since: start, report) }
+      return
+    }
+    var report = report
+    if let problem = own.badEnding { report.verdict.fail(problem) }
+    conclude(report)
+  }
+
+  private func conclude(_ report: SoakReport) {
     screen.end()
+    if let own, own.logLines > 0 {
+      Console.note(
+        "the soak's server wrote \(own.logLines) lines to its log; the last:\n\(own.lastWords.printable)")
+    }
     SoakOutput.print(report)
     do {
       if let folder = options.report { try SoakOutput.write(report, to: folder) }
@@ -83,23 +110,35 @@ extension SoakRun {
     }
   }
 
+  /// What a whole run must not leave undone.
+  private var unfinished: [String] {
+    var found: [String] = []
+    let unsent = publishers.reduce(0) { $0 + $1.waiting.count }
+    if unsent > 0 { found.append("\(unsent) messages were never sent: their publishers had no connection") }
+    if questions > 0, answers == 0 {
+      found.append("the server answered none of \(questions) questions about its messages")
+    }
+    return found
+  }
+
   private func makeReport(at now: Double) -> SoakReport {
     let status = status()
     var totals = totals
     totals.add(status.totals)
     totals.conflated = verifier.conflated
     let latency = meter.latency.summary
-    let cpu = own?.pid.flatMap { ProcessWatch(pid: $0).cpuSeconds } ?? meter.lastServerCPU
+    let cpu = serverWatch?.cpuSeconds ?? meter.lastServerCPU
     let server = own.map { _ in meter.serverCost(cpu: cpu, deliveries: totals.deliveries) }
     let soak = meter.soakCost(
       deliveries: totals.deliveries, lagP99: status.lagP99, lagMax: status.lagMax)
     let failures =
-      (brokenOff.map { [$0] } ?? [])
+      (brokenOff.map { [$0] } ?? []) + (meter.endedEarly ? [] : unfinished)
       + options.conditions.compactMap { $0.failure(latency, totals, server, soak) }
     return SoakReport(
       program: "touchline \(TouchlineVersion.current)", started: start, seconds: elapsed(now),
       settings: settings, profile: options.profile?.rawValue, script: options.script?.name,
-      endedEarly: meter.endedEarly, server: own == nil ? "\(access)" : "a server of its own, \(access)",
+      processes: options.processes, tls: access.address.isSecure, endedEarly: meter.endedEarly,
+      server: own == nil ? "\(access)" : "a server of its own, \(access)",
       verdict: SoakVerdict(verifier, failedConditions: failures), totals: totals, latency: latency,
       latencyFromSending: meter.fromSending.summary, windowLatency: meter.fromWindow.summary,
       publishLatency: meter.publishing.summary, serverCost: server, soakCost: soak, samples: meter.samples)

@@ -18,6 +18,8 @@ final class SoakRun {
     case restart(signal: Int32)
     /// One client floods.
     case flood
+    /// A burst of alerts comes into every channel.
+    case burst
     /// The server is asked what became of its messages.
     case ask
     /// The devices are told to stop, and the verdict follows.
@@ -45,20 +47,29 @@ final class SoakRun {
   /// What is to be judged once everything before it was heard.
   var waiting: [(at: Double, observation: Observation)] = []
   var lastStop: Double = -.infinity
-  var isStopping = false
+  /// When each subscriber last tried to connect.
+  var attempts: [Double]
+  /// When the soak's server was stopped, and could be reached again.
+  var stops: [ClosedRange<Double>] = []
+  /// The signal that the server was stopped with, until it is gone.
+  var stopSignal: Int32?
+  /// How many messages the server was asked about, and how many answers came.
+  var questions = 0
+  var answers = 0
   /// When the parts were told to end.
   var stoppedAt: Double = 0
   var flood: Swarm.ID?
+  /// Another machine's clock and this one's.
+  var clocks = ClockComparison()
   /// Why the run could not go on; nil when it could.
   var brokenOff: String?
   var outcome: Result<Int32, CommandFailure> = .success(0)
 
   let own: OwnServer?
-  let screen = SoakScreen()
+  let screen: SoakScreen
   var access: ServerAccess
   private var watch: DescriptorWatch?
   private var clock = SoakClock()
-  private var lastSample: Double = 0
 
   /// How far a run is.
   enum Stage {
@@ -69,8 +80,17 @@ final class SoakRun {
     case ended
   }
 
-  /// Seconds after the last message in which windows end, cards go, and the last acknowledgements are answered.
-  private static let settling = (ask: DeviceFleet.lastAcknowledgements + 0.8, end: 5.0)
+  /// Seconds between two judgements.
+  private static let judging = 0.1
+  /// Seconds after the last message in which windows end, cards go, and the last acknowledgements are answered; and those at
+  /// their end in which the server answers what it is asked.
+  private static let settling = (least: 5.0, ask: 1.2)
+
+  /// The last message may wait in a window, and has its time to come then.
+  private var settling: Double {
+    let windows = publishers.map { max($0.settings.windows.considerate, $0.settings.windows.passive) }
+    return max(Self.settling.least, (windows.max() ?? 0) + verifier.tolerance.lastDelivery + 0.5)
+  }
   /// Seconds in which the parts must have told everything.
   static let patience = 30.0
   /// The tag of the connection that is no publisher's; those have their channel's number.
@@ -79,6 +99,7 @@ final class SoakRun {
   init(_ options: SoakOptions) throws {
     self.options = options
     settings = options.settings
+    screen = SoakScreen(seed: options.settings.seed)
     loop = try EventLoop()
     random = SeededGenerator(seed: options.settings.seed, stream: 3_000_000)
     own =
@@ -86,6 +107,7 @@ final class SoakRun {
       ? try OwnServer(loop: loop, isDurable: options.settings.restarts > 0, usesTLS: options.usesTLS) : nil
     access = options.server ?? ServerAccess(.standard)
     verifier = Verifier(start: 0, channels: [], subscribers: [])
+    attempts = [Double](repeating: -.infinity, count: settings.subscribers)
     for channel in 0..<settings.channels { publishers.append(SoakPublisher(channel, options)) }
   }
 
@@ -98,6 +120,8 @@ final class SoakRun {
 
   func run() throws -> Int32 {
     for signal in [SIGINT, SIGTERM, SIGHUP] { loop.onSignal(signal) { [self] in endEarly() } }
+    // The shell has written below what is shown.
+    loop.onSignal(SIGCONT) { [self] in screen.isDisturbed() }
     defer {
       for part in parts { part.remove() }
       own?.remove()
@@ -149,14 +173,13 @@ final class SoakRun {
     stage = .running
     // Processes take a moment to start.
     start = now + (options.processes > 1 ? 1 : 0.2)
-    lastSample = start
     let last = publishers.map(\.plan.duration).max() ?? settings.duration
     verifier = Verifier(
       start: start, channels: publishers.map(\.settings),
       subscribers: (0..<settings.subscribers).map { index in
         let plan = SubscriberPlan(index: index, settings: settings)
         return (plan.channel, plan.isWitness, plan.isSlow)
-      })
+      }, tolerance: Verifier.Tolerance(subscribers: settings.subscribers))
     do throws(CommandFailure) {
       try beginDevices(last)
     } catch {
@@ -171,14 +194,15 @@ final class SoakRun {
       agenda.add(.restart(signal: restart % 2 == 0 ? SIGTERM : SIGKILL), at: start + at)
     }
     if settings.faults { agenda.add(.flood, at: start + last * 0.3) }
-    agenda.add(.ask, at: start + last + Self.settling.ask)
-    agenda.add(.end, at: start + last + Self.settling.end)
+    if let every = settings.burstEvery, options.script == nil { agenda.add(.burst, at: start + every) }
+    agenda.add(.ask, at: start + last + settling - Self.settling.ask)
+    agenda.add(.end, at: start + last + settling)
     var processes = [(name: parts.isEmpty ? "soak" : "judge", watch: ProcessWatch(pid: getpid()))]
     for (index, part) in parts.enumerated() {
       if let watch = part.watch { processes.append(("part \(index)", watch)) }
     }
     meter.begin(
-      serverCPU: own?.pid.flatMap { ProcessWatch(pid: $0).cpuSeconds } ?? 0, processes: processes)
+      at: start, serverCPU: serverWatch?.cpuSeconds ?? 0, processes: processes)
     // The loop's timers round up by a millisecond.
     loop.schedule(after: 0, every: SoakClock.tick - 0.001) { [self] in tick() }
     screen.begin(title(last))
@@ -203,12 +227,6 @@ final class SoakRun {
     }
   }
 
-  private func title(_ last: Double) -> String {
-    let processes = options.processes > 1 ? " in \(options.processes) processes" : ""
-    return
-      "\(Decimals.count(settings.subscribers)) activities\(processes) on \(settings.channels) channels for \(Decimals.text(last, 0)) s, \(own == nil ? "\(access)" : "a server of its own"), seed \(settings.seed)"
-  }
-
   // MARK: Time
 
   private func tick() {
@@ -220,11 +238,11 @@ final class SoakRun {
       carryOut(task, at: now)
       guard case .running = stage else { return }
     }
-    if now - meter.judgedAt >= 0.1 {
+    if now - meter.judgedAt >= Self.judging {
       meter.judgedAt = now
       judge(now)
     }
-    if now - lastSample >= meter.interval(settings) { sample(now) }
+    if meter.isDue(now) { sample(now) }
   }
 
   private func carryOut(_ task: Task, at now: Double) {
@@ -233,6 +251,7 @@ final class SoakRun {
     case .reconnectPublisher(let channel): connectPublisher(channel)
     case .restart(let signal): restart(signal, at: now)
     case .flood: beginFlood(at: now)
+    case .burst: markBurst(at: now)
     case .ask: ask(now)
     case .end: stop()
     }
@@ -243,7 +262,7 @@ final class SoakRun {
     let heard = parts.map(\.heard).min() ?? now
     if let first = parts.first, first.heard < .infinity {
       // What the parts say waits here while this process is busy.
-      clock.note(max(0, now - heard - 2 * SoakPart.pace.reached))
+      clock.note(max(0, now - heard - 2 * SoakPart.pace.reached), for: Self.judging)
     }
     let horizon = min(now, heard)
     verifier.advance(to: horizon)
@@ -260,17 +279,16 @@ final class SoakRun {
     return status
   }
 
-  func sample(_ now: Double) {
-    let passed = now - lastSample
-    lastSample = now
+  /// A second is over, or the run.
+  func sample(_ now: Double, isLast: Bool = false) {
     let status = status()
-    let sample = meter.sample(
-      at: elapsed(now), passed: passed, status: status, publishers: publishers,
-      server: (own?.isListening ?? false) ? own?.pid.map { ProcessWatch(pid: $0) } : nil,
-      violations: verifier.violationCount)
+    let sample = meter.endSecond(
+      at: now, start: start, settings: settings, status: status, publishers: publishers,
+      server: (own?.isListening ?? false) ? serverWatch : nil, violations: verifier.violationCount,
+      isLast: isLast)
     var all = totals
     all.add(status.totals)
-    screen.show(sample, all, verifier, meter)
+    screen.show(sample, all, verifier, meter.newestLatency)
   }
 
   /// The watch of the publishers' connections ends with the run.
