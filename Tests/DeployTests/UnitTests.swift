@@ -103,15 +103,21 @@ struct UnitTests {
         try #require(line.split(separator: ":").last.flatMap { UInt16($0) }, "\(line)")
       }
       let server = ["TOUCHLINE_SERVER": "http://127.0.0.1:\(ports[0])"]
-      let create = try await Touchline.run(
-        ["channel", "create", "final", "--app", "com.example.scores", "--storage", "latest"],
-        environment: server)
-      try #require(create.code == 0, "\(create.errors)")
+      // Each call of a traced server waits for its turn on the processor, and commands wait for an answer no longer than 10 s.
+      func untilDone(_ arguments: String...) async throws {
+        var last = ""
+        for _ in 0..<20 {
+          let ending = try await Touchline.run(arguments, environment: server)
+          // What was asked before and answered too late has been done.
+          if ending.code == 0 || ending.errors.contains("AliasTaken") { return }
+          last = ending.errors
+        }
+        Issue.record("\(arguments): \(last)")
+      }
+      try await untilDone("channel", "create", "final", "--app", "com.example.scores", "--storage", "latest")
       let watch = try Touchline.start(["watch", "final", "--format", "json"], environment: server)
       try await watch.notice("final: ")
-      let publish = try await Touchline.run(
-        ["publish", "final", "--state", #"{"n":1}"#, "--expires-in", "1h"], environment: server)
-      try #require(publish.code == 0, "\(publish.errors)")
+      try await untilDone("publish", "final", "--state", #"{"n":1}"#, "--expires-in", "1h")
       try await watch.lines(1)
       try await succeed(
         Tool.curl,
