@@ -131,26 +131,27 @@ final class FaultyDisk {
     }
   }
 
+  /// Writes a further batch, which is kept.
+  private func write(
+    _ batches: inout Batches, _ ledger: inout Ledger, to store: SQLiteChannelStore?, isPromised: Bool
+  ) throws {
+    let batch = try batches.next(ledger, isPromised: isPromised)
+    try store?.write(batch)
+    ledger.apply(batch)
+  }
+
   /// Some batches that nobody waits for, then a promise whose sync is lost, then one that is kept.
   @Test func aPromiseAfterALostSyncStandsOnNothingThatTheDiskLacks() throws {
     var batches = Batches(seed: 4)
     var ledger = Ledger()
     var store: SQLiteChannelStore? = try disk.open()
-    let first = try batches.next(ledger, isPromised: true)
-    try store?.write(first)
-    ledger.apply(first)
-    for _ in 0..<3 {
-      let unpromised = try batches.next(ledger, isPromised: false)
-      try store?.write(unpromised)
-      ledger.apply(unpromised)
-    }
+    try write(&batches, &ledger, to: store, isPromised: true)
+    for _ in 0..<3 { try write(&batches, &ledger, to: store, isPromised: false) }
     faulty_disk_set(disk.disk, FAULTY_DISK_LOSES_SYNCS)
     let refused = try batches.next(ledger, isPromised: true)
     #expect(throws: StoreError.self) { try store?.write(refused) }
     faulty_disk_set(disk.disk, FAULTY_DISK_WORKS)
-    let last = try batches.next(ledger, isPromised: true)
-    try store?.write(last)
-    ledger.apply(last)
+    try write(&batches, &ledger, to: store, isPromised: true)
     faulty_disk_power_fails_at(disk.disk, 1)
     store = nil
     faulty_disk_power_returns(disk.disk)
@@ -162,19 +163,13 @@ final class FaultyDisk {
     var batches = Batches(seed: 6)
     var ledger = Ledger()
     var store: SQLiteChannelStore? = try disk.open()
-    let first = try batches.next(ledger, isPromised: true)
-    try store?.write(first)
-    ledger.apply(first)
+    try write(&batches, &ledger, to: store, isPromised: true)
     store?.mostFrames = 1
     faulty_disk_set(disk.disk, FAULTY_DISK_LOSES_SYNCS)
-    let unpromised = try batches.next(ledger, isPromised: false)
-    try store?.write(unpromised)
-    ledger.apply(unpromised)
+    try write(&batches, &ledger, to: store, isPromised: false)
     faulty_disk_set(disk.disk, FAULTY_DISK_WORKS)
     store?.mostFrames = 1_000
-    let last = try batches.next(ledger, isPromised: true)
-    try store?.write(last)
-    ledger.apply(last)
+    try write(&batches, &ledger, to: store, isPromised: true)
     faulty_disk_power_fails_at(disk.disk, 1)
     store = nil
     faulty_disk_power_returns(disk.disk)
