@@ -29,6 +29,15 @@ public final class SQLiteChannelStore: ChannelStore, @unchecked Sendable {
   ///   Touchline, or was written by a newer version. It is not changed then.
   public convenience init(path: String) throws(StoreError) { try self.init(path: path, vfs: nil) }
 
+  /// Bytes of a database's header (sqlite.org/fileformat2.html, section 1.3).
+  private static let headerBytes = 100
+
+  /// Bytes of a file; 0 when it isn't there.
+  private static func size(of path: String) -> Int {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int(status.st_size) : 0
+  }
+
   /// - Parameter vfs: the name of SQLite's way to the disk; nil for the system's.
   init(path: String, vfs: String?) throws(StoreError) {
     self.path = path
@@ -42,8 +51,15 @@ public final class SQLiteChannelStore: ChannelStore, @unchecked Sendable {
     // SQLite has the log beside the file itself, and not beside a symlink to it.
     let real = realpath(path, nil)
     defer { free(real) }
-    var log = stat()
-    let hasLog = stat("\(real.map { String(cString: $0) } ?? path)-wal", &log) == 0 && log.st_size > 0
+    let file = real.map { String(cString: $0) } ?? path
+    let hasLog = Self.size(of: "\(file)-wal") > 0
+    // SQLite would make a new store, and throw away what the log has.
+    guard !hasLog || Self.size(of: file) >= Self.headerBytes else {
+      throw .unusable(
+        path: path,
+        problem: "its log \(file)-wal is there, and what it belongs to is not; put that back, or a backup "
+          + "with deploy/backup, which takes the log away; for a new store move the log away yourself")
+    }
     let version: Int64
     do throws(SQLiteDatabase.Failure) {
       database = try SQLiteDatabase(path: path, vfs: vfs)

@@ -78,6 +78,18 @@ final class TestFolder {
     #expect(text.contains("write \"memory\"") && text.contains("\"./\(name)\""), "\(text)")
   }
 
+  @Test("a log without its file, or with an empty one, is refused, and stays", arguments: [nil, 0, 1])
+  func loneLog(_ bytes: Int?) throws {
+    let log = "\(folder.file)-wal"
+    let manager = FileManager.default
+    #expect(manager.createFile(atPath: log, contents: Data(repeating: 7, count: 4_152)))
+    if let bytes { #expect(manager.createFile(atPath: folder.file, contents: Data(count: bytes))) }
+    let error = #expect(throws: StoreError.self) { try SQLiteChannelStore(path: folder.file) }
+    #expect(try #require(error).description.contains("its log"))
+    #expect(manager.contents(atPath: log) == Data(repeating: 7, count: 4_152))
+    #expect(manager.contents(atPath: folder.file)?.count == bytes)
+  }
+
   @Test func aNewFileHoldsNothing() throws {
     #expect(try SQLiteChannelStore(path: folder.file).load().isEmpty)
   }

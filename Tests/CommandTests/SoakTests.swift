@@ -266,6 +266,26 @@ struct SoakTests {
       ending.output.contains("--fail-on allows 0\n") && ending.output.contains("failed-connections is "))
   }
 
+  @Test("who stops reading a soak's lines gets its verdict and its report all the same")
+  func unread() async throws {
+    try await withFolder { folder in
+      let program = try #require(Touchline.executable).path
+      let ending = try await RunningProgram(
+        URL(fileURLWithPath: "/bin/bash"),
+        [
+          "-c",
+          """
+          \(program) soak --duration 2s --ramp 0.5s --subscribers 4 --channels 1 --no-faults --seed 5 \
+            --fail-on p50=0.001ms --report \(folder.url.path) | head -1
+          exit ${PIPESTATUS[0]}
+          """,
+        ]
+      ).ending()
+      #expect(ending.code == 1, "\(ending.errors)")
+      #expect(FileManager.default.fileExists(atPath: folder.url.appendingPathComponent("report.json").path))
+    }
+  }
+
   @Test("a channel that is deleted under a soak is a violation, once")
   func deleted() async throws {
     try await withServer { server in

@@ -88,6 +88,14 @@ struct BackupTests {
       #expect(try await refusal(["save", store, saved]).contains("is there already"))
       #expect(try await refusal(["save", "\(store)x", "\(saved)x"]).contains("isn't there"))
       #expect(try await refusal(["restore", "\(saved)x", store]).contains("isn't there"))
+      let kept = try Data(contentsOf: URL(fileURLWithPath: store))
+      #expect(try await refusal(["restore", saved, folder.path]).contains("is a folder"))
+      // No room for a copy: what is there stays.
+      let full = try await RunningProgram(
+        URL(fileURLWithPath: "/usr/bin/prlimit"), ["--fsize=1000", Self.script.path, "restore", saved, store]
+      ).ending()
+      #expect(full.code == 1 && full.errors.contains("Nothing was changed"), "\(full.errors)")
+      #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == kept)
       let handle = try #require(FileHandle(forWritingAtPath: saved))
       try handle.seek(toOffset: 4_096)
       try handle.write(contentsOf: Data(repeating: 0x5A, count: 4_096))
@@ -96,7 +104,7 @@ struct BackupTests {
       #expect(try await refusal(["restore", saved, store]).contains("is damaged"))
       #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
       let left = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
-        $0.hasPrefix(".backup")
+        $0.hasPrefix(".backup") || $0.hasPrefix(".restore") || $0.contains(".before-")
       }
       #expect(left.isEmpty)
     }

@@ -1,5 +1,6 @@
 import EventLoop
 import Foundation
+import Locks
 
 /// Standard output and standard error: results on the one, everything else on the other.
 enum Console {
@@ -60,11 +61,17 @@ enum Console {
     outputHasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
   }
 
+  /// Whether a command ends when nobody reads its results any more. One that judges something goes on to its verdict.
+  static let endsWithReader = Mutex(true)
+
   private static func write(_ text: String, to descriptor: Int32) {
     guard let failure = writeAll(Array(text.utf8), to: descriptor), descriptor == STDOUT_FILENO else {
       return
     }
-    if failure.code == EPIPE { exit(0) }
+    if failure.code == EPIPE {
+      if endsWithReader.withLock({ $0 }) { exit(0) }
+      return
+    }
     note("touchline: standard output can't be written: \(String(cString: strerror(failure.code)))")
     exit(1)
   }

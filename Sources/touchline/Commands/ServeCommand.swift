@@ -44,6 +44,8 @@ enum ServeCommand: Command {
     let settings = try ServeSettings(arguments)
     if arguments.has("--check-config") { return try settings.check() }
     if arguments.has("--format") { throw arguments.error("--format goes with --check-config") }
+    // Until the loop hears it, a reload would end the server.
+    signal(SIGHUP, SIG_IGN)
     let configuration = try settings.readOrRefuse()
     let definitions: [ChannelDefinition]
     do throws(ChannelLibrary.Broken) {

@@ -73,6 +73,7 @@ enum SoakCommand: Command {
   static func run(_ arguments: Arguments) throws -> Int32 {
     if arguments.has("--part") { return try SoakPart.run(arguments) }
     let options = try SoakOptions(arguments)
+    Console.endsWithReader.withLock { $0 = false }
     if let folder = options.report { try SoakOutput.prepare(folder) }
     try checkDescriptors(options)
     let run = try SoakRun(options)
